@@ -33,7 +33,7 @@ func NewFitsAll() core.Factory[core.Admitter] {
 		Summary: "admits while all jobs can run at once on their least devices, and drops or queues the rest",
 		Description: "A job is admitted in submission order if the least numbers of devices of all admitted jobs, its own included, fit on the ready nodes. " +
 			"With misfits: drop one that does not fit is rejected, as in the publication; with queue it waits, and those behind it are tried. " +
-			"A batch that so few devices do not hold at once raises the number. One that would fit with the nodes that pools may still get waits for them. O(active + waiting jobs) a round.",
+			"A batch that so few devices do not hold at once raises the number. One that would fit with the nodes that pools may still get waits for them; with drop, one that would not beside the others is rejected then too. Devices of all types count alike. O(active + waiting jobs) a round.",
 		Source: "Saxena et al., MASCOTS'20",
 	}, FitsAllConfig{Misfits: queueMisfits, Batch: smallestBatch}, func(c FitsAllConfig, _ core.Settings) (core.Admitter, error) {
 		return &fitsAll{config: c}, nil
@@ -77,8 +77,9 @@ func (p *fitsAll) Admit(_ context.Context, v *core.View, waiting []*core.Job) ([
 		}
 		switch large := m.least > v.Devices; {
 		case grows && (large || m.least <= hoped):
-			verdict.Reason = core.AwaitingNodes
-			hoped -= m.least
+			if verdict.Reason = core.AwaitingNodes; m.least <= hoped { // who needs more than may come takes nothing from those that wait for less
+				hoped -= m.least
+			}
 		case p.config.Misfits == dropMisfits:
 			verdict.Code = core.Reject
 		}

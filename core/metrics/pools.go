@@ -32,6 +32,7 @@ type bill struct {
 	pools []poolBill
 	nodes []billed // by NodeID
 	jobs  map[core.JobID]holding
+	turns bool        // jobs take turns on devices: those on one pay for it alike
 	costs []float64   // by JobID: of what it held so far
 	began bool        // the nodes are entered that there were at first
 	first []core.Node // the nodes when the bill was begun
@@ -59,15 +60,18 @@ type billed struct {
 	pool    int // -1 for none
 	devices int
 	from    float64 // when it was ready; NaN while it is not
+	owners  []int   // by device: the jobs that take turns on it; nil where jobs take none
 }
 
+// holding is what a job has of nodes, of each device this part, and since when that is not entered yet.
 type holding struct {
 	seats []core.Seat
+	part  float64
 	since float64
 }
 
 func newBill(c *core.Cluster) *bill {
-	b := &bill{jobs: map[core.JobID]holding{}, first: slices.Clone(c.Nodes)}
+	b := &bill{jobs: map[core.JobID]holding{}, first: slices.Clone(c.Nodes), turns: c.Sharing == core.TimeSlice}
 	for i := range c.Pools {
 		b.pools = append(b.pools, poolBill{pool: c.Pools[i]})
 	}
@@ -76,6 +80,9 @@ func newBill(c *core.Cluster) *bill {
 
 func (b *bill) enter(n *core.Node, at float64) {
 	is := billed{pool: slices.IndexFunc(b.pools, func(p poolBill) bool { return p.pool.Name == n.Pool }), devices: n.Devices, from: math.NaN()}
+	if b.turns {
+		is.owners = make([]int, n.Devices)
+	}
 	b.nodes = append(b.nodes, is)
 	if n.Health != core.Provisioning && n.Health != core.Gone {
 		b.ready(n.ID, at)
@@ -102,7 +109,7 @@ func (b *bill) gone(id core.NodeID, at float64) {
 	}
 	for _, job := range slices.Sorted(maps.Keys(b.jobs)) { // whatever they are told later
 		if h := b.jobs[job]; slices.ContainsFunc(h.seats, func(seat core.Seat) bool { return seat.Node == id }) {
-			b.hold(job, slices.DeleteFunc(slices.Clone(h.seats), func(seat core.Seat) bool { return seat.Node == id }), at)
+			b.hold(job, slices.DeleteFunc(slices.Clone(h.seats), func(seat core.Seat) bool { return seat.Node == id }), h.part, at)
 		}
 	}
 	p := &b.pools[n.pool]
@@ -141,21 +148,21 @@ func (b *bill) follow(r *core.Report) {
 				b.gone(e.Node, e.AtSeconds)
 			}
 		case core.JobFinished, core.JobFailed, core.JobCancelled, core.JobInterrupted:
-			b.hold(e.Job, nil, e.AtSeconds)
+			b.hold(e.Job, nil, 0, e.AtSeconds)
 		case core.JobShrunk:
-			b.hold(e.Job, e.Seats, e.AtSeconds)
+			b.hold(e.Job, e.Seats, b.jobs[e.Job].part, e.AtSeconds)
 		case core.JobSubmitted:
 			if e.Held != nil {
-				b.hold(e.Job, e.Held.Seats, e.AtSeconds)
+				b.hold(e.Job, e.Held.Seats, partOf(r.View, e.Job), e.AtSeconds)
 			}
 		}
 	}
 	for i := range r.Changes {
 		switch c := &r.Changes[i]; c.Action {
 		case core.Start, core.Move:
-			b.hold(c.Job, c.Seats, r.View.NowSeconds)
+			b.hold(c.Job, c.Seats, partOf(r.View, c.Job), r.View.NowSeconds)
 		case core.Stop, core.Discard:
-			b.hold(c.Job, nil, r.View.NowSeconds)
+			b.hold(c.Job, nil, 0, r.View.NowSeconds)
 		}
 	}
 }
@@ -171,20 +178,78 @@ func wasReady(id core.NodeID, events []core.Event) bool {
 	return false
 }
 
-// hold ends what a job had at a moment, and gives it other seats.
-func (b *bill) hold(id core.JobID, seats []core.Seat, at float64) {
-	had := b.jobs[id]
-	for _, seat := range had.seats {
-		if n := &b.nodes[seat.Node]; n.pool >= 0 {
-			p := &b.pools[n.pool]
-			b.owe(id, p.held.add(&p.pool, had.since, at, float64(seat.Devices.Count())/float64(n.devices)))
-		}
+// partOf is the part that a job has of each of its devices: all of it for one that the view does not know any more.
+func partOf(v *core.View, id core.JobID) float64 {
+	if j := v.Job(id); j != nil {
+		return j.Part()
 	}
+	return 1
+}
+
+// hold ends what a job had at a moment, and gives it a part of other seats.
+func (b *bill) hold(id core.JobID, seats []core.Seat, part, at float64) {
+	if b.turns {
+		b.settleBeside(id, seats, at)
+	}
+	had := b.jobs[id]
+	b.settle(id, at)
+	b.own(had, -1)
 	if len(seats) == 0 {
 		delete(b.jobs, id)
 		return
 	}
-	b.jobs[id] = holding{slices.Clone(seats), at}
+	b.jobs[id] = holding{slices.Clone(seats), part, at}
+	b.own(b.jobs[id], 1)
+}
+
+// settleBeside enters what those have had up to a moment that share devices with a job, or will.
+func (b *bill) settleBeside(id core.JobID, seats []core.Seat, at float64) {
+	meets := func(other []core.Seat, seats []core.Seat) bool {
+		return slices.ContainsFunc(other, func(s core.Seat) bool {
+			return slices.ContainsFunc(seats, func(t core.Seat) bool { return s.Node == t.Node && s.Devices&t.Devices != 0 })
+		})
+	}
+	for _, other := range slices.Sorted(maps.Keys(b.jobs)) {
+		if h := b.jobs[other]; other != id && (meets(h.seats, seats) || meets(h.seats, b.jobs[id].seats)) {
+			b.settle(other, at)
+		}
+	}
+}
+
+// own counts a job in (1) or out (-1) on its devices, where jobs take turns.
+func (b *bill) own(h holding, by int) {
+	if !b.turns || h.part == 0 {
+		return
+	}
+	for _, seat := range h.seats {
+		for _, d := range seat.Devices.List() {
+			b.nodes[seat.Node].owners[d] += by
+		}
+	}
+}
+
+// settle enters what a job has had up to a moment.
+func (b *bill) settle(id core.JobID, at float64) {
+	h := b.jobs[id]
+	for _, seat := range h.seats {
+		n := &b.nodes[seat.Node]
+		if n.pool < 0 {
+			continue
+		}
+		devices := float64(seat.Devices.Count())
+		if b.turns {
+			devices = 0
+			for _, d := range seat.Devices.List() {
+				devices += 1 / float64(max(n.owners[d], 1))
+			}
+		}
+		p := &b.pools[n.pool]
+		b.owe(id, p.held.add(&p.pool, h.since, at, h.part*devices/float64(n.devices)))
+	}
+	if h.seats != nil {
+		h.since = at
+		b.jobs[id] = h
+	}
 }
 
 // owe adds to what a job cost.
@@ -210,6 +275,9 @@ func (b *bill) clone() *bill {
 	}
 	copied := *b
 	copied.pools, copied.nodes, copied.costs, copied.jobs = slices.Clone(b.pools), slices.Clone(b.nodes), slices.Clone(b.costs), maps.Clone(b.jobs)
+	for i := range copied.nodes {
+		copied.nodes[i].owners = slices.Clone(copied.nodes[i].owners)
+	}
 	return &copied
 }
 
@@ -225,7 +293,7 @@ func (b *bill) ended(at float64) *bill {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.jobs)) {
-		b.hold(id, nil, at)
+		b.hold(id, nil, 0, at)
 	}
 	for id := range b.nodes {
 		if n := &b.nodes[id]; n.pool >= 0 && !math.IsNaN(n.from) {
