@@ -252,3 +252,67 @@ func TestABillThatDoesNotAddUp(t *testing.T) {
 		}
 	}
 }
+
+// Who shares the devices of a pool pays his part of them: jobs that take turns alike, and others by their part.
+func TestBillOfSharedDevices(t *testing.T) {
+	for name, tc := range map[string]struct {
+		sharing core.Sharing
+		shares  [3]*core.Share
+		want    [3]float64
+		idle    float64
+	}{
+		// 0 alone on both devices 20 s, then with 1 on the first 30 s, with 1 and 2 there 10 s; 1 and 2 alone on it 40 s.
+		"turns": {sharing: core.TimeSlice, want: [3]float64{20 + 30*0.75 + 10*(0.5+1./6), 30*0.25 + 10./6 + 40*0.25, 10./6 + 40*0.25}, idle: 20},
+		"turns beside one that takes nothing": {
+			sharing: core.TimeSlice, shares: [3]*core.Share{nil, nil, {}}, want: [3]float64{20 + 40*0.75, 40*0.25 + 40*0.5, 0}, idle: 20,
+		},
+		"parts": {
+			sharing: core.Fractional, shares: [3]*core.Share{{Milli: 500}, {Milli: 250}, {Milli: 250}}, want: [3]float64{30, 10, 6.25}, idle: 53.75,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := NewCollector(testComponents, Outputs{})
+			cluster := &core.Cluster{
+				Accelerators: []string{"t4"}, Sharing: tc.sharing, MaxOwners: 3,
+				Nodes: []core.Node{{Name: "a", Devices: 2, Pool: "p"}}, Pools: []core.Pool{{Name: "p", Devices: 2, PricePerHour: 3600}},
+			}
+			view := &core.View{Cluster: cluster, Devices: 2}
+			for id, share := range tc.shares {
+				view.Jobs = append(view.Jobs, core.NewJob(&core.JobSpec{ID: core.JobID(id), Name: string(rune('a' + id)), Requested: 1, TotalWork: 100, Share: share}))
+			}
+			tell := func(now float64, r core.Report) {
+				view.NowSeconds, view.Round = now, view.Round+1
+				for i := range r.Changes {
+					view.Jobs[r.Changes[i].Job].Seats = r.Changes[i].Seats
+				}
+				r.View = view
+				if err := c.ObserveRound(&r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			starts := func(id core.JobID, devices core.DeviceSet) core.Change {
+				return core.Change{Action: core.Start, Job: id, Seats: []core.Seat{{Devices: devices}}}
+			}
+			tell(0, core.Report{Events: []core.Event{submission(view.Jobs[0]), submission(view.Jobs[1]), submission(view.Jobs[2])}, Changes: []core.Change{starts(0, 0b11)}})
+			tell(20, core.Report{Changes: []core.Change{starts(1, 0b01)}})
+			tell(50, core.Report{Changes: []core.Change{starts(2, 0b01)}})
+			if bill := c.SoFar(view.Jobs, 70).Bill; bill.Cost != 70 {
+				t.Errorf("a cost of %v at 70 s, want 70", bill.Cost)
+			}
+			view.Jobs[0].State, view.Jobs[0].FinishSeconds = core.Completed, 60
+			tell(60, core.Report{Events: []core.Event{{Kind: core.JobFinished, AtSeconds: 60, Job: 0}}, Ended: view.Jobs[:1]})
+			s, err := c.Finish(view.Jobs[1:], 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range tc.want {
+				if got := float64(c.Jobs()[i].Cost); math.Abs(got-want) > 1e-9 {
+					t.Errorf("job %d costs %v, want %v", i, got, want)
+				}
+			}
+			if math.Abs(float64(s.Bill.IdleCost)-tc.idle) > 1e-9 || math.Abs(float64(s.Bill.IdleNodeHours)*3600-tc.idle) > 1e-9 {
+				t.Errorf("%+v is idle, want %v", s.Bill, tc.idle)
+			}
+		})
+	}
+}
