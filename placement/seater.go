@@ -314,21 +314,28 @@ func (s *seater) refuse(v *core.View, g *core.Grant, skipped bool) {
 
 // eligible reports whether a grant may be seated on an accelerator type.
 func eligible(v *core.View, j *core.Job, g *core.Grant, t core.AcceleratorID) bool {
-	return (g.Accelerator == core.AnyAccelerator || g.Accelerator == t) && j.Accepts(v.Cluster, t) &&
-		(v.Cluster.Sharing != core.TimeSlice || v.Cluster.FitTogether(t, j.JobSpec))
+	return allows(v, j, g, t) && (v.Cluster.Sharing != core.TimeSlice || v.Cluster.FitTogether(t, j.JobSpec))
+}
+
+// allows is eligible but for the memory of shared devices. It is small enough to cost no call: jobs that stay are asked about in every round.
+func allows(v *core.View, j *core.Job, g *core.Grant, t core.AcceleratorID) bool {
+	return (g.Accelerator == core.AnyAccelerator || g.Accelerator == t) && j.Accepts(v.Cluster, t)
 }
 
 // within reports whether seats on nodes of the cluster are of types that a grant
 // allows, of one type unless its job mixes them.
 func within(v *core.View, g *core.Grant, seats []core.Seat) bool {
 	j := v.Jobs[g.Job]
+	if v.Cluster.Sharing == core.TimeSlice && !v.Cluster.FitTogether(v.Cluster.Nodes[seats[0].Node].Accelerator, j.JobSpec) {
+		return false
+	}
 	if len(v.Cluster.Accelerators) == 1 {
-		return eligible(v, j, g, 0)
+		return allows(v, j, g, 0)
 	}
 	first := v.Cluster.Nodes[seats[0].Node].Accelerator
 	for _, seat := range seats {
 		t := v.Cluster.Nodes[seat.Node].Accelerator
-		if t != first && !j.MixesTypes || !eligible(v, j, g, t) {
+		if t != first && !j.MixesTypes || !allows(v, j, g, t) {
 			return false
 		}
 	}
