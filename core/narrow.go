@@ -35,6 +35,10 @@ func cut(curves []Curve, most []int) []Curve {
 
 // CanRunOn is JobSpec.CanRunOn for the least number of replicas that the job's elasticity tells of.
 func (c *Candidate) CanRunOn(cluster *Cluster, t AcceleratorID) bool {
+	return c.Accelerators == nil && cluster.Sharing == Exclusive && !cluster.CountsResources || c.canRunOn(cluster, t) // small enough to cost no call
+}
+
+func (c *Candidate) canRunOn(cluster *Cluster, t AcceleratorID) bool {
 	if c.Response == nil || c.MixesTypes || !cluster.CountsShares() {
 		return c.JobSpec.CanRunOn(cluster, t)
 	}
