@@ -37,6 +37,7 @@ func NewAntMan() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "antman",
 		Sharing: []core.Sharing{core.TimeSlice},
+		Packs:   true,
 		Summary: "guaranteed jobs as if alone, opportunistic ones beside them",
 		Description: "A guaranteed job has devices without another guaranteed one, on the first node with enough, and keeps a node to itself until it fits. Opportunistic jobs, those of best effort, go to " +
 			"devices with the fewest opportunistic jobs, idle ones first, and yield where memory or owners do not suffice. O(devices) a round.",
