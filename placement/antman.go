@@ -77,7 +77,6 @@ type antMan struct {
 	firm    []bool           // by node: it was kept in this round already, by a job that comes before those that are yet to be seated
 	whole   []bool           // by node: it is kept for a job that is larger than a node
 	open    []bool           // by grant: it is yet to be answered
-	before  []core.JobID     // by node: who kept it before this round
 	wait    map[core.JobID]bool
 	sums    []float64                  // by device, of those in on; with loadsSummed
 	on      map[core.JobID]antManShare // what jobs had after the last round; with loadsSummed
@@ -132,10 +131,10 @@ func (p *antMan) Place(_ context.Context, v *core.View, grants []core.Grant) (co
 	return p.seating(), nil
 }
 
-// Standing is for ever, as that of every seater, unless somebody was refused or other nodes are kept than before: then somebody may have room in the next round.
+// Standing is for ever, as that of every seater, unless somebody was refused: he may have room in the next round, for nodes that are kept change.
 func (p *antMan) Standing() core.Standing {
 	s := p.seater.Standing()
-	if len(p.unseated) > 0 || !slices.Equal(p.before, p.keeper) {
+	if len(p.unseated) > 0 {
 		s.UntilSeconds = 0
 	}
 	return s
@@ -155,7 +154,6 @@ func (p *antMan) prepare(v *core.View, grants []core.Grant) {
 	for len(p.keeper) < len(c.Nodes) {
 		p.keeper, p.whole = append(p.keeper, nobody), append(p.whole, false)
 	}
-	p.before = append(p.before[:0], p.keeper...)
 	p.hosts = p.hosts[:0]
 	devices := 0
 	p.vacant, p.spare = zeroed(p.vacant, len(c.Accelerators)), zeroed(p.spare, len(c.Accelerators))

@@ -25,6 +25,8 @@ func TestAntMan(t *testing.T) {
 		"one on a device":                                  {nil, 4, jobs{holds(seat(0, 0, 1, 2, 3)).BestEffort(), holds(seat(1, 0, 1, 2)).BestEffort(), waits(2).BestEffort()}, lines("0: 0[0,1,2,3]", "1: 1[0,1,2]", "2: fragmented 2/8")},
 		"or two":                                           {two, 3, jobs{holds(seat(0, 0, 1, 2, 3)).BestEffort(), holds(seat(1, 0, 1, 2)).BestEffort(), waits(2).BestEffort()}, lines("0: 0[0,1,2,3]", "1: 1[0,1,2]", "2: 0[0] 1[3]")},
 		"of whose owners one is left for a guaranteed one": {two, 2, jobs{holds(seat(0, 0, 1, 2, 3)).BestEffort(), holds(seat(1, 0, 1, 2)).BestEffort(), waits(2).BestEffort()}, lines("0: 0[0,1,2,3]", "1: 1[0,1,2]", "2: fragmented 2/8")},
+		"many may be on what is left":                      {nil, 2, jobs{holds(seat(0, 0, 1)).BestEffort(), waits(6).BestEffort()}, lines("0: 0[0,1]", "1: 0[2,3] 1[0,1,2,3]")},
+		"where nobody shares they yield last":              {nil, 1, jobs{holds(seat(0, 0)).BestEffort(), waits(2)}, lines("1: 0[1,2]", "0: 0[0]")},
 		"where nobody shares they yield":                   {nil, 1, jobs{holds(seat(0, 0, 1, 2, 3)).BestEffort(), holds(seat(1, 0)).BestEffort(), waits(4)}, lines("2: 0[0,1,2,3]", "1: 1[0]", "0: fragmented 4/4")},
 	}
 	for name, tc := range cases {
@@ -88,7 +90,7 @@ func TestAntManLetsGoOfNodes(t *testing.T) {
 		want   string
 	}{
 		"who waits starts on another node, before who came later": {
-			nil, 2, []jobs{{long, short, waits(4)}, {long, short, waits(4), waits(4)}, {long, gone, waits(4), waits(4)}}, lines("0: 0[0,1,2]", "2: 1[0,1,2,3]", "3: waiting_for_devices 4/1"),
+			nil, 2, []jobs{{long, short, waits(4)}, {long, short, waits(4), waits(4)}, {long, gone, waits(4), waits(4), waits(1)}}, lines("0: 0[0,1,2]", "2: 1[0,1,2,3]", "3: waiting_for_devices 4/1", "4: fragmented 1/1"),
 		},
 		"with keeps first he does not": {
 			first, 2, []jobs{{long, short, waits(4)}, {long, short, waits(4), waits(4)}, {long, gone, waits(4), waits(4)}}, lines("0: 0[0,1,2]", "3: 1[0,1,2,3]", "2: fragmented 4/5"),
@@ -97,7 +99,7 @@ func TestAntManLetsGoOfNodes(t *testing.T) {
 			nil, 2, []jobs{{long, short, waits(4)}, {long, short, waits(4), waits(1)}}, lines("0: 0[0,1,2]", "1: 1[0,1,2]", "3: 1[3]", "2: waiting_for_devices 4/2"),
 		},
 		"who is gone keeps nothing": {
-			nil, 1, []jobs{{long, waits(4)}, {long, gone, waits(1)}}, lines("0: 0[0,1,2]", "2: 0[3]"),
+			first, 1, []jobs{{long, waits(4)}, {long, gone, waits(1)}}, lines("0: 0[0,1,2]", "2: 0[3]"),
 		},
 		"who keeps a node of which enough is free keeps it no more": {
 			first, 1, []jobs{{long, waits(2)}, {gone, waits(2), waits(2)}}, lines("1: 0[0,1]", "2: 0[2,3]"),
@@ -112,6 +114,13 @@ func TestAntManLetsGoOfNodes(t *testing.T) {
 			nil, 3, []jobs{
 				{long, short, gone, gone, waits(8)}, {long, gone, gone, waits(8), waits(8)},
 			}, lines("0: 0[0,1,2]", "3: 1[0,1,2,3] 2[0,1,2,3]", "4: waiting_for_devices 8/1"),
+		},
+		"who lost a node to an earlier one keeps it no more": {
+			first, 3, []jobs{{long, short, gone, gone, waits(8)}, {long, gone, gone, waits(6), waits(8), waits(2)}},
+			lines("0: 0[0,1,2]", "3: 1[0,1,2,3] 2[0,1]", "5: 2[2,3]", "4: waiting_for_devices 8/3"),
+		},
+		"none takes what a larger one before it keeps": {
+			nil, 3, []jobs{{long, gone, gone, waits(12), waits(8)}}, lines("0: 0[0,1,2]", "3: waiting_for_devices 12/9", "4: fragmented 8/9"),
 		},
 		"and it waits where one is idle": {
 			nil, 3, []jobs{{long, short, gone, waits(8), waits(4), waits(1)}}, lines("0: 0[0,1,2]", "1: 1[0,1,2]", "5: 1[3]", "3: waiting_for_devices 8/6", "4: fragmented 4/6"),
@@ -132,16 +141,18 @@ func TestAntManMixesTypes(t *testing.T) {
 	type jobs = []*coretest.JobBuilder
 	for name, tc := range map[string]struct {
 		jobs jobs
+		t4   int // nodes
 		want string
 	}{
-		"one type for who fits there":              {jobs{holds(seat(0, 0, 1)), waits(3).MixesTypes()}, lines("0: 0[0,1]", "1: 1[0,1,2]")},
-		"both for who is too large":                {jobs{waits(8).MixesTypes()}, "0: 0[0,1,2,3] 1[0,1,2,3]"},
-		"not for who does not mix":                 {jobs{waits(8)}, "0: waiting_for_devices 8/4"},
-		"nor for who would fit later":              {jobs{holds(seat(0, 0)), holds(seat(1, 0)), waits(4).MixesTypes().BestEffort(), waits(4).MixesTypes()}, lines("0: 0[0]", "1: 1[0]", "2: 0[0,1,2,3]", "3: waiting_for_devices 4/3")},
-		"opportunistic ones take of both likewise": {jobs{waits(8).MixesTypes().BestEffort()}, "0: 0[0,1,2,3] 1[0,1,2,3]"},
+		"one type for who fits there":              {jobs{holds(seat(0, 0, 1)), waits(3).MixesTypes()}, 1, lines("0: 0[0,1]", "1: 1[0,1,2]")},
+		"both for who is too large":                {jobs{waits(8).MixesTypes()}, 1, "0: 0[0,1,2,3] 1[0,1,2,3]"},
+		"not for who does not mix":                 {jobs{waits(8)}, 1, "0: waiting_for_devices 8/4"},
+		"nor for who would fit later":              {jobs{holds(seat(0, 0)), holds(seat(1, 0)), waits(4).MixesTypes().BestEffort(), waits(4).MixesTypes()}, 1, lines("0: 0[0]", "1: 1[0]", "2: 0[0,1,2,3]", "3: waiting_for_devices 4/3")},
+		"nor for a larger one":                     {jobs{holds(seat(0, 0)), waits(6).MixesTypes()}, 2, lines("0: 0[0]", "1: fragmented 6/7")},
+		"opportunistic ones take of both likewise": {jobs{waits(8).MixesTypes().BestEffort()}, 1, "0: 0[0,1,2,3] 1[0,1,2,3]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := coretest.MakeCluster().Nodes(1, "t4", 4).Nodes(1, "v100", 4).TakesTurns(2, 16).Obj()
+			cluster := coretest.MakeCluster().Nodes(tc.t4, "t4", 4).Nodes(1, "v100", 4).TakesTurns(2, 16).Obj()
 			if got := rounds(t, nil, cluster, tc.jobs); got != tc.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}

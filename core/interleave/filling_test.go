@@ -24,6 +24,7 @@ func TestFilling(t *testing.T) {
 		"a little more is another one":                  {core.Iteration{Load: 3, Compute: 1}, core.Iteration{Load: 4.1}, 5},
 		"computing waits for the owner's":               {core.Iteration{Load: 1, Compute: 8, Sync: 1}, core.Iteration{Load: 1, Compute: 3}, 2},
 		"as many gaps as it fills, and no more":         {core.Iteration{Load: 2, Compute: 2}, core.Iteration{Load: 8}, 4},
+		"no more of a resource than is left":            {core.Iteration{Load: 1, Compute: 0.5, Sync: 1}, core.Iteration{Compute: 0.5, Sync: 1.75}, 2},
 		"as many of each of two stages":                 {core.Iteration{Load: 2, Compute: 1, Sync: 1}, core.Iteration{Load: 4, Sync: 6}, 4},
 		"not whole gaps":                                {core.Iteration{Load: 2, Compute: 2}, core.Iteration{Load: 5}, 3},
 		"stages follow one another":                     {core.Iteration{Load: 1, Compute: 6, Sync: 3}, core.Iteration{Load: 2, Compute: 3, Sync: 2}, 2},
