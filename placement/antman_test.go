@@ -116,7 +116,8 @@ func TestAntManLetsGoOfNodes(t *testing.T) {
 			}, lines("0: 0[0,1,2]", "3: 1[0,1,2,3] 2[0,1,2,3]", "4: waiting_for_devices 8/1"),
 		},
 		"who lost a node to an earlier one keeps it no more": {
-			first, 3, []jobs{{long, short, gone, gone, waits(8)}, {long, gone, gone, waits(6), waits(8), waits(2)}},
+			first, 3,
+			[]jobs{{long, short, gone, gone, waits(8)}, {long, gone, gone, waits(6), waits(8), waits(2)}},
 			lines("0: 0[0,1,2]", "3: 1[0,1,2,3] 2[0,1]", "5: 2[2,3]", "4: waiting_for_devices 8/3"),
 		},
 		"none takes what a larger one before it keeps": {
