@@ -74,7 +74,7 @@ func (l *loader) settingsOf(s Selected[core.Allocator]) any {
 	return config
 }
 
-// noteSharing tells when jobs may take turns on a device and none ever will.
+// noteSharing tells when jobs may take turns on a device and none ever will. Plugins do not tell whether they put jobs together; what they might do is no note.
 func (l *loader) noteSharing(c *Config) {
 	if c.Cluster.Sharing != core.TimeSlice.String() {
 		return
@@ -83,15 +83,27 @@ func (l *loader) noteSharing(c *Config) {
 		l.note(c, "cluster.max_owners", "2 or more let them", "nobody shares a device: at most one job may be on it")
 		return
 	}
-	a := c.Allocation
+	a, p := c.Allocation, c.Placement
 	if a.Remote != nil && !a.Remote.Isolated || a.ID == "" || slices.Contains(a.Factory.Sharing, core.TimeSlice) {
 		return
 	}
-	var others []string
+	if p.Remote != nil && !p.Remote.Isolated || p.ID == "" || p.Factory.Packs {
+		return
+	}
+	var others, packing []string
 	for i := range l.catalog.Allocation {
 		if f := &l.catalog.Allocation[i]; slices.Contains(f.Sharing, core.TimeSlice) {
 			others = append(others, f.Type)
 		}
 	}
-	l.note(c, "cluster.sharing", "allocations that do: "+strings.Join(others, ", "), "nobody shares a device: %q puts no jobs on devices together", a.ID)
+	for i := range l.catalog.Placement {
+		if f := &l.catalog.Placement[i]; f.Packs {
+			packing = append(packing, f.Type)
+		}
+	}
+	hint := "allocations that do: " + strings.Join(others, ", ")
+	if len(packing) > 0 {
+		hint += "; placements that do by themselves: " + strings.Join(packing, ", ")
+	}
+	l.note(c, "cluster.sharing", hint, "nobody shares a device: %q puts no jobs on devices together", a.ID)
 }

@@ -22,6 +22,8 @@ type Info struct {
 	Sharing []Sharing
 	// Divides is told by a placer that decides the CPUs and the memory of jobs, which the cluster then has to count.
 	Divides bool
+	// Packs is told by a placer that decides by itself who shares a device, whatever groups the allocator makes.
+	Packs bool
 }
 
 // Settings is what a component is created with, besides its Config.

@@ -11,6 +11,7 @@ func TestLacks(t *testing.T) {
 	device := func(wanted, available float64) Lack { return Lack{"device memory", wanted, available, "GB", "device"} }
 	cases := map[string]struct {
 		sharing   Sharing
+		fixed     bool // the cluster does not grow
 		whole     bool // CPUs and memory are not counted
 		nodes     []Node
 		pools     []Pool
@@ -46,12 +47,22 @@ func TestLacks(t *testing.T) {
 		"a pool that lacks it": {
 			sharing: TimeSlice, pools: []Pool{{Name: "p", Devices: 1, Max: 1, DeviceMemoryGB: 48}}, spec: JobSpec{DeviceMemoryGB: 49}, want: device(49, 48), wantNames: "the 49 GB of device memory",
 		},
+		"a pool that has all its nodes": {
+			sharing: TimeSlice, nodes: []Node{{Devices: 1, DeviceMemoryGB: 16}, {Devices: 1, DeviceMemoryGB: 40, Pool: "p"}}, pools: []Pool{{Name: "p", Devices: 1, Max: 1, DeviceMemoryGB: 48}},
+			spec: JobSpec{DeviceMemoryGB: 48}, want: device(48, 40), wantNames: "the 48 GB of device memory",
+		},
+		"a pool of a cluster that cannot grow": {
+			sharing: TimeSlice, fixed: true, pools: []Pool{{Name: "p", Devices: 1, Max: 1, DeviceMemoryGB: 48}}, spec: JobSpec{DeviceMemoryGB: 48}, want: device(48, 32), wantNames: "the 48 GB of device memory",
+		},
+		"a pool of no nodes": {
+			sharing: TimeSlice, pools: []Pool{{Name: "p", Devices: 1, DeviceMemoryGB: 48}}, spec: JobSpec{DeviceMemoryGB: 48}, want: device(48, 32), wantNames: "the 48 GB of device memory",
+		},
 		"a slice": {sharing: Mig, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, want: Lack{"device memory", 17, 16, "GB", "slice of its profile"}, wantNames: "the 17 GB of device memory"},
 		"a part":  {sharing: Fractional, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, wantNames: "the 17 GB of device memory"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := &Cluster{Accelerators: []string{"t4", "v100"}, Nodes: nodes, Sharing: tc.sharing, CountsResources: !tc.whole, Pools: tc.pools, MayGrow: tc.pools != nil}
+			c := &Cluster{Accelerators: []string{"t4", "v100"}, Nodes: nodes, Sharing: tc.sharing, CountsResources: !tc.whole, Pools: tc.pools, MayGrow: tc.pools != nil && !tc.fixed}
 			if tc.nodes != nil {
 				c.Nodes = tc.nodes
 			}

@@ -32,8 +32,11 @@ func TestNarrow(t *testing.T) {
 		"a type that holds none": {nil, JobSpec{CPUs: 5}, Response{MinReplicas: 1, MaxReplicas: 8, Curves: alike}, Response{MinReplicas: 1, MaxReplicas: 2, Curves: []Curve{
 			{rising(0), rising(0)}, {rising(2), rising(2)},
 		}}},
-		"never below the least":         {nil, JobSpec{CPUs: 2}, Response{MinReplicas: 7, MaxReplicas: 8}, Response{MinReplicas: 7, MaxReplicas: 7}},
-		"who asks for nothing is free":  {nil, JobSpec{}, Response{MinReplicas: 1, MaxReplicas: 8, Curves: alike}, Response{MinReplicas: 1, MaxReplicas: 8, Curves: alike}},
+		"never below the least":        {nil, JobSpec{CPUs: 2}, Response{MinReplicas: 7, MaxReplicas: 8}, Response{MinReplicas: 7, MaxReplicas: 7}},
+		"who asks for nothing is free": {nil, JobSpec{}, Response{MinReplicas: 1, MaxReplicas: 8, Curves: alike}, Response{MinReplicas: 1, MaxReplicas: 8, Curves: alike}},
+		"as many as a type holds": {nil, JobSpec{CPUs: 1}, Response{MinReplicas: 1, MaxReplicas: 8, Curves: []Curve{{rising(8), rising(8)}}}, Response{MinReplicas: 1, MaxReplicas: 8, Curves: []Curve{
+			{rising(8), rising(8)},
+		}}},
 		"one number of replicas":        {nil, JobSpec{CPUs: 2}, Response{MinReplicas: 8, MaxReplicas: 8, Curves: alike}, Response{MinReplicas: 8, MaxReplicas: 8, Curves: alike}},
 		"CPUs are not counted":          {func(c *Cluster) { c.CountsResources = false }, JobSpec{CPUs: 2}, Response{MinReplicas: 1, MaxReplicas: 8, Curves: alike}, Response{MinReplicas: 1, MaxReplicas: 8, Curves: alike}},
 		"nodes that are gone":           {func(c *Cluster) { c.Nodes[2].Health = Gone }, JobSpec{CPUs: 2}, Response{MinReplicas: 1, MaxReplicas: 8}, Response{MinReplicas: 1, MaxReplicas: 4}},

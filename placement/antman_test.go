@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -24,6 +25,8 @@ func TestAntMan(t *testing.T) {
 		"one on a device":                                  {nil, 4, jobs{holds(seat(0, 0, 1, 2, 3)).BestEffort(), holds(seat(1, 0, 1, 2)).BestEffort(), waits(2).BestEffort()}, lines("0: 0[0,1,2,3]", "1: 1[0,1,2]", "2: fragmented 2/8")},
 		"or two":                                           {two, 3, jobs{holds(seat(0, 0, 1, 2, 3)).BestEffort(), holds(seat(1, 0, 1, 2)).BestEffort(), waits(2).BestEffort()}, lines("0: 0[0,1,2,3]", "1: 1[0,1,2]", "2: 0[0] 1[3]")},
 		"of whose owners one is left for a guaranteed one": {two, 2, jobs{holds(seat(0, 0, 1, 2, 3)).BestEffort(), holds(seat(1, 0, 1, 2)).BestEffort(), waits(2).BestEffort()}, lines("0: 0[0,1,2,3]", "1: 1[0,1,2]", "2: fragmented 2/8")},
+		"many may be on what is left":                      {nil, 2, jobs{holds(seat(0, 0, 1)).BestEffort(), waits(6).BestEffort()}, lines("0: 0[0,1]", "1: 0[2,3] 1[0,1,2,3]")},
+		"where nobody shares they yield last":              {nil, 1, jobs{holds(seat(0, 0)).BestEffort(), waits(2)}, lines("1: 0[1,2]", "0: 0[0]")},
 		"where nobody shares they yield":                   {nil, 1, jobs{holds(seat(0, 0, 1, 2, 3)).BestEffort(), holds(seat(1, 0)).BestEffort(), waits(4)}, lines("2: 0[0,1,2,3]", "1: 1[0]", "0: fragmented 4/4")},
 	}
 	for name, tc := range cases {
@@ -40,7 +43,7 @@ func TestAntMan(t *testing.T) {
 // Guaranteed jobs that fit on no node keep one each to themselves, that with most of them the earlier one, though a later job would fit there. Opportunistic ones use it.
 func TestAntManKeepsNodes(t *testing.T) {
 	cluster := coretest.MakeCluster().Nodes(2, "t4", 4).TakesTurns(2, 16).Obj()
-	placer := newPlacer(t, NewAntMan(), nil)
+	placer := newPlacer(t, NewAntMan(), map[string]any{"keeps": keepsFirst})
 	seated := func(jobs ...*coretest.JobBuilder) (seated []core.JobID) {
 		v := coretest.MakeView(cluster).Jobs(jobs...).Obj()
 		seating, err := placer.Place(t.Context(), v, inOrder(v))
@@ -61,5 +64,118 @@ func TestAntManKeepsNodes(t *testing.T) {
 	got = seated(holds(seat(0, 0, 1)), waits(3), waits(3), waits(2), waits(1), holds(seat(0, 2, 3)).BestEffort())
 	if want := []core.JobID{0, 3, 4, 5}; !slices.Equal(got, want) {
 		t.Errorf("jobs %v are seated then, want %v", got, want)
+	}
+}
+
+// rounds is a placer's last answer to one view after another, of the same cluster. Jobs that are neither waiting nor running are granted nothing.
+func rounds(t *testing.T, config map[string]any, cluster *core.Cluster, views ...[]*coretest.JobBuilder) (last string) {
+	t.Helper()
+	placer := newPlacer(t, NewAntMan(), config)
+	for _, jobs := range views {
+		v := coretest.MakeView(cluster).Jobs(jobs...).Obj()
+		last = place(t, placer, v, slices.DeleteFunc(inOrder(v), func(g core.Grant) bool { return v.Jobs[g.Job].Name == "gone" }))
+	}
+	return last
+}
+
+// What is kept is kept for who waits for it, and no longer than he does; jobs are those of the last of several rounds on two nodes of four devices.
+func TestAntManLetsGoOfNodes(t *testing.T) {
+	type jobs = []*coretest.JobBuilder
+	long, short, gone := holds(seat(0, 0, 1, 2)), holds(seat(1, 0, 1, 2)), coretest.MakeJob("gone")
+	first := map[string]any{"keeps": keepsFirst}
+	cases := map[string]struct {
+		config map[string]any
+		nodes  int
+		rounds []jobs
+		want   string
+	}{
+		"who waits starts on another node, before who came later": {
+			nil, 2, []jobs{{long, short, waits(4)}, {long, short, waits(4), waits(4)}, {long, gone, waits(4), waits(4), waits(1)}}, lines("0: 0[0,1,2]", "2: 1[0,1,2,3]", "3: waiting_for_devices 4/1", "4: fragmented 1/1"),
+		},
+		"with keeps first he does not": {
+			first, 2, []jobs{{long, short, waits(4)}, {long, short, waits(4), waits(4)}, {long, gone, waits(4), waits(4)}}, lines("0: 0[0,1,2]", "3: 1[0,1,2,3]", "2: fragmented 4/5"),
+		},
+		"nor does anybody else, on a node that he keeps": {
+			nil, 2, []jobs{{long, short, waits(4)}, {long, short, waits(4), waits(1)}}, lines("0: 0[0,1,2]", "1: 1[0,1,2]", "3: 1[3]", "2: waiting_for_devices 4/2"),
+		},
+		"who is gone keeps nothing": {
+			first, 1, []jobs{{long, waits(4)}, {long, gone, waits(1)}}, lines("0: 0[0,1,2]", "2: 0[3]"),
+		},
+		"who keeps a node of which enough is free keeps it no more": {
+			first, 1, []jobs{{long, waits(2)}, {gone, waits(2), waits(2)}}, lines("1: 0[0,1]", "2: 0[2,3]"),
+		},
+		"the node with the most free is kept": {
+			nil, 2, []jobs{{holds(seat(0, 0, 1, 2)), holds(seat(1, 0, 1)), waits(4), waits(1)}}, lines("0: 0[0,1,2]", "1: 1[0,1]", "3: 0[3]", "2: waiting_for_devices 4/3"),
+		},
+		"the node that was kept is kept on": {
+			first, 2, []jobs{{long, short, waits(4)}, {long, holds(seat(1, 0)), waits(4)}, {gone, holds(seat(1, 0)), waits(4), waits(3)}}, lines("1: 1[0]", "2: 0[0,1,2,3]", "3: 1[1,2,3]"),
+		},
+		"a larger one takes the idle nodes that a later one keeps": {
+			nil, 3, []jobs{
+				{long, short, gone, gone, waits(8)}, {long, gone, gone, waits(8), waits(8)},
+			}, lines("0: 0[0,1,2]", "3: 1[0,1,2,3] 2[0,1,2,3]", "4: waiting_for_devices 8/1"),
+		},
+		"who lost a node to an earlier one keeps it no more": {
+			first, 3,
+			[]jobs{{long, short, gone, gone, waits(8)}, {long, gone, gone, waits(6), waits(8), waits(2)}},
+			lines("0: 0[0,1,2]", "3: 1[0,1,2,3] 2[0,1]", "5: 2[2,3]", "4: waiting_for_devices 8/3"),
+		},
+		"none takes what a larger one before it keeps": {
+			nil, 3, []jobs{{long, gone, gone, waits(12), waits(8)}}, lines("0: 0[0,1,2]", "3: waiting_for_devices 12/9", "4: fragmented 8/9"),
+		},
+		"and it waits where one is idle": {
+			nil, 3, []jobs{{long, short, gone, waits(8), waits(4), waits(1)}}, lines("0: 0[0,1,2]", "1: 1[0,1,2]", "5: 1[3]", "3: waiting_for_devices 8/6", "4: fragmented 4/6"),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			cluster := coretest.MakeCluster().Nodes(tc.nodes, "t4", 4).TakesTurns(2, 16).Obj()
+			if got := rounds(t, tc.config, cluster, tc.rounds...); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// Of two types a guaranteed job has one, and both if it mixes them and is too large for each.
+func TestAntManMixesTypes(t *testing.T) {
+	type jobs = []*coretest.JobBuilder
+	for name, tc := range map[string]struct {
+		jobs jobs
+		t4   int // nodes
+		want string
+	}{
+		"one type for who fits there":              {jobs{holds(seat(0, 0, 1)), waits(3).MixesTypes()}, 1, lines("0: 0[0,1]", "1: 1[0,1,2]")},
+		"both for who is too large":                {jobs{waits(8).MixesTypes()}, 1, "0: 0[0,1,2,3] 1[0,1,2,3]"},
+		"not for who does not mix":                 {jobs{waits(8)}, 1, "0: waiting_for_devices 8/4"},
+		"nor for who would fit later":              {jobs{holds(seat(0, 0)), holds(seat(1, 0)), waits(4).MixesTypes().BestEffort(), waits(4).MixesTypes()}, 1, lines("0: 0[0]", "1: 1[0]", "2: 0[0,1,2,3]", "3: waiting_for_devices 4/3")},
+		"nor for a larger one":                     {jobs{holds(seat(0, 0)), waits(6).MixesTypes()}, 2, lines("0: 0[0]", "1: fragmented 6/7")},
+		"opportunistic ones take of both likewise": {jobs{waits(8).MixesTypes().BestEffort()}, 1, "0: 0[0,1,2,3] 1[0,1,2,3]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := coretest.MakeCluster().Nodes(tc.t4, "t4", 4).Nodes(1, "v100", 4).TakesTurns(2, 16).Obj()
+			if got := rounds(t, nil, cluster, tc.jobs); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// A round of 10,000 jobs that find no room on 4,096 devices, half of them opportunistic.
+func BenchmarkAntMan(b *testing.B) {
+	jobs := make([]*coretest.JobBuilder, 0, 11_024)
+	for n := range 512 {
+		jobs = append(jobs, holds(seat(core.NodeID(n), 0, 1, 2, 3, 4, 5, 6, 7)), holds(seat(core.NodeID(n), 0, 1, 2, 3, 4, 5, 6, 7)).BestEffort())
+	}
+	for range 5_000 {
+		jobs = append(jobs, waits(4), waits(4).BestEffort())
+	}
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(512, "v100", 8).TakesTurns(2, 16).Obj()).Jobs(jobs...).Obj()
+	grants, policy := inOrder(v), newPlacer(b, NewAntMan(), nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := policy.Place(context.Background(), v, grants); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

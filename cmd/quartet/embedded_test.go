@@ -33,6 +33,11 @@ func TestEmbeddedConfigsAreValid(t *testing.T) {
 			if !strings.HasSuffix(c.Name, want) {
 				t.Errorf("its name is %q, want %q", c.Name, want)
 			}
+			for _, n := range c.Notes {
+				if strings.Contains(n.Summary, "nobody shares a device") { // else sharing would not stand there
+					t.Errorf("it is told: %s", n.Summary)
+				}
+			}
 		})
 	}
 }

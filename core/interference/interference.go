@@ -5,7 +5,7 @@ import "github.com/quartet-sched/quartet/core"
 // Model is how fast a job is on a device that it shares.
 type Model interface {
 	// Rate is the part of its rate alone that a job has beside others on a device of an accelerator type, at most a little above 1, and 0
-	// only where they do not fit. The others are at least one, in JobID order. The same jobs always come to the same.
+	// only where they do not fit or leave it nothing (Guarantee): it is there, and gets no further until one of them leaves. The others are at least one, in JobID order. The same jobs always come to the same.
 	Rate(self *core.JobSpec, others []*core.JobSpec, accelerator string) float64
 }
 

@@ -10,7 +10,8 @@ import (
 // the resource alone that it needs. It is at least 1, and +Inf where the owner leaves none of it.
 //
 // The job loads, computes and exchanges, one after the other, from when the owner begins to load. Computing is to be over before the owner's next iteration
-// begins; only the exchange may reach into the owner's loading, which the job's own next iteration would have to wait for anyway. O(1).
+// begins; only the exchange may reach into the owner's loading, which the job's own next iteration would have to wait for anyway. It has no more
+// of a resource in that many iterations than the owner leaves of it. O(1).
 //
 // Source: Muri's imitation of AntMan counts the iterations "needed to give enough gaps in each stage". How they are counted follows from the answers by job: see
 // docs/results/sharing.md.
@@ -22,7 +23,7 @@ func Filling(owner, job core.Iteration) float64 {
 		return 1
 	}
 	const rounding = 1e-9
-	now, computed, begins := 0.0, 0.0, 0.0 // in iterations of the owner
+	now, computed, begins, least := 0.0, 0.0, 0.0, 1.0 // in iterations of the owner
 	for i := range needs {
 		uses, need := busy[i]/span, needs[i]/span
 		gap := 1 - uses
@@ -30,7 +31,8 @@ func Filling(owner, job core.Iteration) float64 {
 			if gap <= rounding {
 				return math.Inf(1)
 			}
-			since := math.Mod(now-begins+1, 1) // since the owner last began to use the resource
+			least = max(least, math.Ceil(need/gap-rounding)) // of no resource it has more than the owner leaves
+			since := math.Mod(now-begins+1, 1)               // since the owner last began to use the resource
 			if since > 1-rounding {
 				since = 0
 			}
@@ -50,5 +52,5 @@ func Filling(owner, job core.Iteration) float64 {
 		}
 		begins += uses
 	}
-	return max(1, math.Ceil(computed-rounding), math.Ceil(now-busy[0]/span-rounding))
+	return max(least, math.Ceil(computed-rounding), math.Ceil(now-busy[0]/span-rounding))
 }
