@@ -205,8 +205,8 @@ type gavelBoth struct {
 	tasks       [2]gavelTask
 }
 
-// contradicts tells of a pair that was measured before with other rates, be it in the other order, or of two alike jobs with different ones, and keeps
-// it. Published tables have each pair in both orders.
+// contradicts tells of a pair that was measured before with other rates, be it in the other order, and keeps it. Published tables have each pair in both
+// orders.
 func (p *gavelPair) contradicts(before map[gavelBoth]*gavelPair) core.Diagnostics {
 	both, rates := gavelBoth{p.accelerator, p.tasks}, p.rates
 	swapped := compareGavelTasks(p.tasks[1], p.tasks[0]) < 0
@@ -216,12 +216,6 @@ func (p *gavelPair) contradicts(before map[gavelBoth]*gavelPair) core.Diagnostic
 	earlier := before[both]
 	if earlier == nil {
 		before[both] = p
-		if p.tasks[0] == p.tasks[1] && rates[0] != rates[1] {
-			return core.Diagnostics{{
-				Position: p.at, Summary: fmt.Sprintf("%s beside itself on %s has %v and %v steps per second: expected one rate, as both are alike",
-					quote(p.tasks[0].jobType), p.accelerator, rates[0], rates[1]),
-			}}
-		}
 		return nil
 	}
 	was := earlier.rates
