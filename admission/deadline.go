@@ -20,7 +20,9 @@ type DeadlineConfig struct {
 }
 
 // PlannedOverhead is the overhead.
-func (c DeadlineConfig) PlannedOverhead() (overhead time.Duration, setting string) { return c.Overhead, "overhead" }
+func (c DeadlineConfig) PlannedOverhead() (overhead time.Duration, setting string) {
+	return c.Overhead, "overhead"
+}
 
 // NewDeadline admits a job with a deadline if it can be done by then, and all that are admitted by theirs.
 //
