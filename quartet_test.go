@@ -314,6 +314,44 @@ func TestTheSeedIsToldToChangeNothing(t *testing.T) {
 	}
 }
 
+// What nodes and starts of the simulator draw makes the seed matter, as policies do that draw.
+func TestTheSeedOfWhatTheSimulatorDraws(t *testing.T) {
+	pools := func(world string) string {
+		return "backend: {type: simulator, config: {pools: [{pool: spot" + world + "}]}}\ncluster: {pools: [{name: spot, accelerator: t4, devices: 4, start: 1, min: 1, max: 2}]}\n"
+	}
+	whole := func(settings string) string {
+		return "backend: {type: simulator, config: {" + settings + "}}\ncluster: {nodes: [{name: n, count: 1, accelerator: t4, devices: 4}]}\n"
+	}
+	draws := []string{"backend/simulator"}
+	for name, tc := range map[string]struct {
+		text string
+		want []string
+	}{
+		"nothing":             {whole("restart_overhead: 3s"), nil},
+		"failures of nodes":   {whole("failures: {mtbf: 100h, repair: 1s}"), draws},
+		"a repair of nothing": {whole("failures: {repair: 1s}"), nil},
+		"measurements":        {whole("measurement_noise: {spread: 0.1}"), draws},
+		"starts":              {whole("start_delay_spread: 1s"), draws},
+		"pools, nothing":      {pools(", provisioning: 1s"), nil},
+		"provisioning":        {pools(", provisioning: 1s, provisioning_spread: 2s"), draws},
+		"fails":               {pools(", provisioning: 1s, fails: 0.5"), draws},
+		"evictions":           {pools(", evictions: 100h"), draws},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := tc.text + "version: 1\nworkload: {type: fixed}\nround: {interval: 1m, on_events: true}\noutput: {write: []}\n" +
+				"pipeline: {allocation: {type: fifo}, elasticity: {cluster: {type: queue}}}\n"
+			c, err := quartet.Parse(quartet.Builtins().WithWorkload(quartet.Given[source]("fixed", fixed{})), "seed.yaml", text, quartet.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			simulate(t, c)
+			if diff := cmp.Diff(tc.want, c.SeedUsers()); diff != "" {
+				t.Errorf("who drew (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 type source = workload.Source
 
 // fixed is one job of a minute.

@@ -60,3 +60,44 @@ func TestSpotPoolGrowsFromNoneAndShrinks(t *testing.T) {
 		t.Errorf("the spot pool: %+v, want at least six nodes at once, and %d to %d node hours, at most a fifth of %v", spot, 8*days, 15*days, most)
 	}
 }
+
+// Nodes that are taken away without notice count as preemptions of the jobs on them, as failures do of nodes that stay.
+func TestNodesThatAreTakenAwayPreempt(t *testing.T) {
+	t.Parallel()
+	const config = `version: 1
+name: taken
+cluster: {%s}
+workload: {type: csv, config: {path: %q}}
+round: {interval: 60s, on_events: true}
+pipeline: {allocation: {type: fifo}, elasticity: {cluster: {type: queue}}}
+backend: {type: simulator, config: {%s}}
+output: {write: []}
+`
+	path := filepath.Join(t.TempDir(), "trace.csv")
+	if err := os.WriteFile(path, []byte("name,submit_s,duration_s,replicas\na,0,36000,4\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pool := "pools: [{name: spot, accelerator: t4, devices: 4, start: 1, min: 1, max: 2}]"
+	nodes := "nodes: [{name: n, count: 2, accelerator: t4, devices: 4}]"
+	for name, tc := range map[string]struct {
+		cluster, world string
+		preempted      bool
+	}{
+		"a pool, evictions": {pool, "pools: [{pool: spot, provisioning: 60s, evictions: 1h}]", true},
+		"a pool, none":      {pool, "pools: [{pool: spot, provisioning: 60s}]", false},
+		"a node goes down":  {nodes, "node_events: [{node: n-0, at: 10m, to: down}]", true},
+		"a node is gone":    {nodes, "node_events: [{node: n-0, at: 10m, to: gone}]", true},
+		"whole nodes":       {nodes, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := quartet.Parse(quartet.Builtins(), "taken.yaml", fmt.Sprintf(config, tc.cluster, path, tc.world), quartet.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := simulate(t, c).Summary
+			if s.Jobs.Completed != 1 || (s.Preemptions > 0) != tc.preempted || (s.Restarts.Total > 0) != tc.preempted {
+				t.Errorf("%+v, %d preemptions and %d restarts", s.Jobs, s.Preemptions, s.Restarts.Total)
+			}
+		})
+	}
+}

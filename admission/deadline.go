@@ -19,6 +19,11 @@ type DeadlineConfig struct {
 	Levels   string        `config:"levels" doc:"numbers of devices that are planned with: the least that a job can run with times powers of two, or all" enum:"powers_of_two|all"`
 }
 
+// PlannedOverhead is the overhead.
+func (c DeadlineConfig) PlannedOverhead() (overhead time.Duration, setting string) {
+	return c.Overhead, "overhead"
+}
+
 // NewDeadline admits a job with a deadline if it can be done by then, and all that are admitted by theirs.
 //
 // Source: Gu et al., ElasticFlow (ASPLOS'23), progressive filling: the jobs are planned in the order of their deadlines, each on as few

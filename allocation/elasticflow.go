@@ -25,6 +25,11 @@ type ElasticFlowConfig struct {
 	Levels   string        `config:"levels" doc:"numbers of devices that jobs get: the least that a job can run with times powers of two, or all" enum:"powers_of_two|all"`
 }
 
+// PlannedOverhead is the overhead.
+func (c ElasticFlowConfig) PlannedOverhead() (overhead time.Duration, setting string) {
+	return c.Overhead, "overhead"
+}
+
 // NewElasticFlow gives jobs the devices that their deadlines need, and the rest to whoever makes the best of it.
 //
 // Source: Gu et al., ElasticFlow (ASPLOS'23). The jobs are planned in the order of their deadlines, each on as few devices as its deadline

@@ -31,6 +31,11 @@ func (c GandivaConfig) LeastTurn() (seconds float64, setting string, turns bool)
 	return c.Slice.Seconds(), "slice", true
 }
 
+// LongestInterval is the slice.
+func (c GandivaConfig) LongestInterval() (longest time.Duration, setting string) {
+	return c.Slice, "slice"
+}
+
 // NewGandiva lets jobs take turns on devices, and tries which of them are faster together than in turns.
 //
 // Turns: while there are more jobs than devices, those that had their devices for the shortest time by their weight, since there were, have them for

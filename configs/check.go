@@ -134,7 +134,10 @@ func (l *loader) checkPolicies(c *Config) {
 		config any
 	}
 	policies := []checked{
-		{"pipeline.allocation", c.Allocation.Config}, {"pipeline.placement", c.Placement.Config}, {"pipeline.elasticity.job", c.Elasticity.Config},
+		{"pipeline.allocation", c.Allocation.Config},
+		{"pipeline.placement", c.Placement.Config},
+		{"pipeline.elasticity.job", c.Elasticity.Config},
+		{"pipeline.elasticity.cluster", c.Scaler.Config},
 	}
 	for i, s := range c.Admission {
 		policies = append(policies, checked{fmt.Sprintf("pipeline.admission[%d]", i), s.Config})

@@ -284,6 +284,8 @@ func (l *loader) checkCapabilities(c *Config) {
 	l.checkShares(c, from)
 	l.noteScaler(c, opener)
 	l.noteTurns(c, opener)
+	l.noteInterval(c)
+	l.notePromises(c, opener)
 	l.noteSharing(c)
 }
 

@@ -19,7 +19,7 @@ func (l *loader) note(c *Config, path, hint, format string, args ...any) {
 // noteTurns tells when jobs may take turns that are no longer than it takes them to start, so that they restart for ever.
 func (l *loader) noteTurns(c *Config, opener backend.Opener) {
 	starting, knows := opener.(backend.Starting)
-	turns, may := l.settingsOf(c.Allocation).(core.TakesTurns)
+	turns, may := settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation).(core.TakesTurns)
 	if !knows || !may {
 		return
 	}
@@ -52,25 +52,92 @@ func (l *loader) noteTurns(c *Config, opener backend.Opener) {
 	if rounds > start.Pause {
 		return
 	}
+	l.note(c, key, hint, "jobs may restart for ever: %q may hand their devices to others after %v (%s), and a start takes up to %v (%s)",
+		c.Allocation.ID, rounds, key, start.Pause, keysOf(start))
+}
+
+// noteInterval tells when turns cannot end when they should, as rounds are too rare.
+func (l *loader) noteInterval(c *Config) {
+	needs, has := settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation).(core.NeedsInterval)
+	if !has {
+		return
+	}
+	longest, setting := needs.LongestInterval()
+	setting = "pipeline.allocation.config." + setting
+	hint := fmt.Sprintf("set round.interval to %v or less, or %s to the interval or more", longest, setting)
+	switch interval := c.Round.Interval; {
+	case interval == 0:
+		hint = fmt.Sprintf("set round.interval to %v or less", longest)
+		l.note(c, "round.interval", hint, "turns end only where something happens, and nothing may: %q has them end after %v (%s), and rounds have an interval of %v, which is none",
+			c.Allocation.ID, longest, setting, interval)
+	case interval > longest:
+		l.note(c, "round.interval", hint, "turns end later than they should: %q has them end after %v (%s), and rounds are held every %v", c.Allocation.ID, longest, setting, interval)
+	}
+}
+
+// notePromises tells when promised deadlines may be broken: nobody carries the plans out, or a change of devices takes longer than they count.
+func (l *loader) notePromises(c *Config, opener backend.Opener) {
+	type planner struct{ id, path string }
+	var first planner
+	var counted []func(start backend.Start)
+	plans := func(by planner, config any) bool {
+		p, is := config.(core.PlansDeadlines)
+		if !is {
+			return false
+		}
+		counted = append(counted, func(start backend.Start) {
+			overhead, setting := p.PlannedOverhead()
+			if overhead >= start.Pause {
+				return
+			}
+			setting = by.path + ".config." + setting
+			l.note(c, setting, fmt.Sprintf("set %s to %v", setting, start.Pause),
+				"promises of deadlines may be broken: %q counts %v for a change of devices, and a start takes up to %v (%s)", by.id, overhead, start.Pause, keysOf(start))
+		})
+		return true
+	}
+	for i, s := range c.Admission {
+		by := planner{s.ID, fmt.Sprintf("pipeline.admission[%d]", i)}
+		if plans(by, settingsOf(l, s, by.path, l.catalog.Admission)) && first.id == "" {
+			first = by
+		}
+	}
+	if first.id == "" {
+		return // nobody promises
+	}
+	a := c.Allocation
+	told := a.Remote == nil || a.Remote.Isolated // what a plugin plans is its own matter
+	if !plans(planner{a.ID, "pipeline.allocation"}, settingsOf(l, a, "pipeline.allocation", l.catalog.Allocation)) && told && a.ID != "" {
+		l.note(c, "pipeline.allocation.type", "take elasticflow", "promises of deadlines may be broken: %q promises by its plans, and %q keeps none", first.id, a.ID)
+	}
+	if starting, knows := opener.(backend.Starting); knows {
+		start := starting.LongestStart()
+		for _, tell := range counted {
+			tell(start)
+		}
+	}
+}
+
+// keysOf are the settings of the backend that add up to a start.
+func keysOf(start backend.Start) string {
 	keys := make([]string, len(start.Keys))
 	for i, k := range start.Keys {
 		keys[i] = "backend.config." + k
 	}
-	l.note(c, key, hint, "jobs may restart for ever: %q may hand their devices to others after %v (%s), and a start takes up to %v (%s)",
-		c.Allocation.ID, rounds, key, start.Pause, strings.Join(keys, " + "))
+	return strings.Join(keys, " + ")
 }
 
 // settingsOf is the config of a built-in policy, be it in a process of its own; that of a plugin tells nothing but its settings.
-func (l *loader) settingsOf(s Selected[core.Allocator]) any {
+func settingsOf[S any](l *loader, s Selected[S], path string, factories []core.Factory[S]) any {
 	if s.Remote == nil || !s.Remote.Isolated {
 		return s.Config
 	}
-	i := slices.IndexFunc(l.catalog.Allocation, func(f core.Factory[core.Allocator]) bool { return f.Type == s.Factory.Type })
+	i := slices.IndexFunc(factories, func(f core.Factory[S]) bool { return f.Type == s.Factory.Type })
 	if i < 0 {
 		return nil
 	}
-	raw, _ := lookup(l.settings, "pipeline.allocation.config").(map[string]any)
-	config, _ := l.catalog.Allocation[i].Decode(raw) // its problems are told
+	raw, _ := lookup(l.settings, path+".config").(map[string]any)
+	config, _ := factories[i].Decode(raw) // its problems are told
 	return config
 }
 

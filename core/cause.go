@@ -46,8 +46,12 @@ func (c Cause) Reason() Reason {
 	}
 }
 
-// preempts reports whether an interruption for this cause counts as a preemption. One of an unknown cause does, as it always
-// has.
+// preempts reports whether an interruption for this cause counts as a preemption: its devices were taken away, and it is no fault of its processes.
 func (c Cause) preempts() bool {
-	return c == CauseUnknown || c == CausePreempted || c == CauseNodeDrained || c == CauseEvicted
+	switch c {
+	case CauseUnknown, CauseNodeFailed, CauseNodeDrained, CauseDeviceLost, CausePreempted, CauseEvicted:
+		return true
+	default:
+		return false
+	}
 }

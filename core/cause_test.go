@@ -2,16 +2,16 @@ package core
 
 import "testing"
 
-// Only what took devices from a job for others, or what nobody knows, is a preemption.
+// What takes devices from a job is a preemption, and what its own processes do is none.
 func TestCauses(t *testing.T) {
 	cases := map[Cause]struct {
 		reason   Reason
 		preempts bool
 	}{
 		CauseUnknown:     {NodeUnavailable, true},
-		CauseNodeFailed:  {NodeUnavailable, false},
+		CauseNodeFailed:  {NodeUnavailable, true},
 		CauseNodeDrained: {NodeUnavailable, true},
-		CauseDeviceLost:  {NodeUnavailable, false},
+		CauseDeviceLost:  {NodeUnavailable, true},
 		CauseKilled:      {Interrupted, false},
 		CauseNeverBegan:  {Interrupted, false},
 		CausePreempted:   {PreemptedByPriority, true},

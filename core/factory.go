@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"time"
 )
 
 // Info describes a component to its users. Its texts are what `policy list` and `policy describe` print.
@@ -60,6 +61,20 @@ type TakesTurns interface {
 	// LeastTurn is for how many seconds a job keeps its devices at least, whatever the rounds, and the setting that says so; 0 and "" where rounds alone
 	// decide. It is false where jobs do not take turns without end.
 	LeastTurn() (seconds float64, setting string, turns bool)
+}
+
+// NeedsInterval is implemented by the Config of an allocator whose turns end in rounds at an interval: without one, or with a longer one than its
+// turns are, jobs keep their devices for longer than it says.
+type NeedsInterval interface {
+	// LongestInterval is the longest interval with which turns end when they should, and the setting that says so.
+	LongestInterval() (longest time.Duration, setting string)
+}
+
+// PlansDeadlines is implemented by the Config of an admitter or allocator that plans when jobs with deadlines have devices, and counts a pause at each
+// change of these. An admitter promises deadlines by such plans, and needs an allocator that carries them out.
+type PlansDeadlines interface {
+	// PlannedOverhead is the pause that it counts, and the setting that says so.
+	PlannedOverhead() (overhead time.Duration, setting string)
 }
 
 // New creates the component from a config that Decode returned.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -40,12 +39,8 @@ type poolKind struct {
 // scale sizes the pools of each kind by a rule. Where there are no pools it has no opinion.
 func (s *scaled) scale(v *core.View, plan *core.Plan, r rule) (target core.ClusterTarget, err error) {
 	c := v.Cluster
-	if s.pool != "" && c.Pool(s.pool) == nil && len(c.Pools) > 0 {
-		var names []string
-		for i := range c.Pools {
-			names = append(names, c.Pools[i].Name)
-		}
-		return target, fmt.Errorf("pool: unknown pool %q; valid pools: %s", s.pool, strings.Join(names, ", "))
+	if err := checkPool(s.pool, c).Err(); err != nil {
+		return target, err
 	}
 	if len(c.Pools) == 0 {
 		return target, nil
@@ -75,6 +70,18 @@ func (s *scaled) scale(v *core.View, plan *core.Plan, r rule) (target core.Clust
 		target.Pools = l.targets(target.Pools, nodes, why)
 	}
 	return target, nil
+}
+
+// checkPool refuses a pool that the cluster does not have, where it has some. "" is for all.
+func checkPool(pool string, c *core.Cluster) core.Diagnostics {
+	if pool == "" || len(c.Pools) == 0 || c.Pool(pool) != nil {
+		return nil
+	}
+	names := make([]string, len(c.Pools))
+	for i := range c.Pools {
+		names[i] = c.Pools[i].Name
+	}
+	return core.Diagnostics{{Path: "pool", Summary: fmt.Sprintf("unknown pool %q", pool), Hint: core.SuggestHint(pool, "pools", names)}}
 }
 
 // sizes reports whether the nodes of a pool are sized.

@@ -15,6 +15,11 @@ type GoodputScalerConfig struct {
 	To   float64 `config:"to" doc:"and then to where a device yields about this part" min:"0" max:"1"`
 }
 
+// CheckCluster refuses a pool that the cluster does not have.
+func (c GoodputScalerConfig) CheckCluster(k *core.Cluster) core.Diagnostics {
+	return checkPool(c.Pool, k)
+}
+
 // NewGoodputScaler grows a pool while a further device is still worth its while.
 //
 // Source: Pollux (OSDI'21), section 5.4.1, of a single job. Of several jobs what a device yields is the largest sum of their speed-ups

@@ -18,6 +18,9 @@ type MarginalConfig struct {
 	Horizon     time.Duration `config:"horizon" doc:"for how long a size is expected to be right: the pause is charged against that, or against the work left where it is less" min:"0s"`
 }
 
+// CheckCluster refuses a pool that the cluster does not have.
+func (c MarginalConfig) CheckCluster(k *core.Cluster) core.Diagnostics { return checkPool(c.Pool, k) }
+
 // NewMarginal sizes a pool so that nodes and waiting together cost the least.
 //
 // Idea: of a job, node hours plus the value of its time fall apart into those of its moments, so that at each moment the best number

@@ -12,6 +12,11 @@ type QueueScalerConfig struct {
 	Pool string `config:"pool" doc:"the only pool that is sized; if empty, all are: the cheapest grows first, and the dearest shrinks first"`
 }
 
+// CheckCluster refuses a pool that the cluster does not have.
+func (c QueueScalerConfig) CheckCluster(k *core.Cluster) core.Diagnostics {
+	return checkPool(c.Pool, k)
+}
+
 // NewQueueScaler keeps as many nodes as the jobs need with their least numbers of devices, as cluster autoscalers of Kubernetes do:
 // they count what was asked for, and know nothing of how fast jobs are. A pool's down_cooldown is how long nodes may be unneeded.
 // O(jobs).

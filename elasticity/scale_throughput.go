@@ -14,6 +14,11 @@ type ThroughputScalerConfig struct {
 	Spawn     int     `config:"spawn" doc:"nodes by which the pool changes at once" min:"1"`
 }
 
+// CheckCluster refuses a pool that the cluster does not have.
+func (c ThroughputScalerConfig) CheckCluster(k *core.Cluster) core.Diagnostics {
+	return checkPool(c.Pool, k)
+}
+
 // NewThroughputScaler grows a pool step by step while the nodes of a step add enough, and takes those back that do not.
 //
 // Source: Or, Zhang and Freedman, Resource Elasticity in Distributed Deep Learning (MLSys'20), the rule by efficiency with its

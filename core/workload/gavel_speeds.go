@@ -173,9 +173,10 @@ type gavelPair struct {
 // parts brings the rates of pairs to parts of the rates alone, in the order of the pairs.
 func (r gavelRates) parts(pairs []gavelPair) ([]core.Pair, core.Diagnostics) {
 	var found core.Diagnostics
-	parts := make([]core.Pair, len(pairs))
+	parts, before := make([]core.Pair, len(pairs)), make(map[gavelBoth]*gavelPair, len(pairs))
 	for i := range pairs {
 		p := &pairs[i]
+		found = append(found, p.contradicts(before)...)
 		parts[i] = core.Pair{Accelerator: p.accelerator, Applications: [2]string{p.tasks[0].jobType, p.tasks[1].jobType}, Replicas: p.tasks[0].replicas}
 		for k, task := range p.tasks {
 			switch alone, known := r[task][p.accelerator]; {
@@ -196,6 +197,41 @@ func (r gavelRates) parts(pairs []gavelPair) ([]core.Pair, core.Diagnostics) {
 		}
 	}
 	return parts, found
+}
+
+// gavelBoth is two jobs on an accelerator type.
+type gavelBoth struct {
+	accelerator string
+	tasks       [2]gavelTask
+}
+
+// contradicts tells of a pair that was measured before with other rates, be it in the other order, and keeps it. Published tables have each pair in both
+// orders.
+func (p *gavelPair) contradicts(before map[gavelBoth]*gavelPair) core.Diagnostics {
+	both, rates := gavelBoth{p.accelerator, p.tasks}, p.rates
+	swapped := compareGavelTasks(p.tasks[1], p.tasks[0]) < 0
+	if swapped {
+		both.tasks[0], both.tasks[1] = both.tasks[1], both.tasks[0]
+	}
+	earlier := before[both]
+	if earlier == nil {
+		before[both] = p
+		return nil
+	}
+	was := earlier.rates
+	if earlier.tasks != p.tasks {
+		was[0], was[1] = was[1], was[0]
+	}
+	if was == rates {
+		return nil
+	}
+	summary := fmt.Sprintf("%s beside %s on %d devices of %s has %v and %v steps per second", quote(p.tasks[0].jobType), quote(p.tasks[1].jobType), p.tasks[0].replicas,
+		p.accelerator, rates[0], rates[1])
+	where := "before"
+	if earlier.at.Line > 0 {
+		where = fmt.Sprintf("in line %d", earlier.at.Line)
+	}
+	return core.Diagnostics{{Position: p.at, Summary: fmt.Sprintf("%s, and %v and %v %s", summary, was[0], was[1], where), Hint: "a pair may be there in both orders with the same rates"}}
 }
 
 // read reads the other job of a pair, and the rates of both.

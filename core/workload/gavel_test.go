@@ -206,6 +206,15 @@ t.csv:4:1: "A3C" on 1 devices of k80 is measured beside another, and not alone
 t.csv:4:1: "A3C" on 1 devices of k80 is measured beside another, and not alone
 t.csv:5:1: "A3C" on 1 devices of v100 is more than 10 times as fast beside another as alone`,
 		},
+		"pairs that contradict others": {
+			speeds, "worker_type,job_type,scale_factor,partner_job_type,partner_scale_factor,tput_self,tput_partner\nv100,A3C,1,,,10,\nv100,LM,1,,,80,\nv100,A3C,1,LM,1,9,52\nv100,LM,1,A3C,1,5,9\nv100,LM,1,A3C,1,52,9\nv100,A3C,1,LM,1,9,51\n",
+			`t.csv:5:1: "LM" beside "A3C" on 1 devices of v100 has 5 and 9 steps per second, and 52 and 9 in line 4; a pair may be there in both orders with the same rates
+t.csv:7:1: "A3C" beside "LM" on 1 devices of v100 has 9 and 51 steps per second, and 9 and 52 in line 4; a pair may be there in both orders with the same rates`,
+		},
+		"a document of pairs that contradict others": {
+			speeds, `{"v100": {"('A3C', 1)": {"null": 1, "('LM', 1)": [1, 2]}, "('LM', 1)": {"null": 1, "('A3C', 1)": [1, 2]}}}`,
+			`t.csv: "LM" beside "A3C" on 1 devices of v100 has 1 and 2 steps per second, and 2 and 1 before; a pair may be there in both orders with the same rates`,
+		},
 		"a document of pairs": {
 			speeds, `{"v100": {"('A3C', 1)": {"null": 1, "('A3C', 1)": [1], "('A3C', 2)": [1, 1], "A3C": [1, 1], "('B', 1)": [1, -1]}}}`,
 			`t.csv: v100: "('A3C', 1)" beside "('A3C', 1)": expected two rates from 0 to 1e9 steps per second, of jobs on as many devices
@@ -224,6 +233,28 @@ t.csv: v100: "('A3C', 1)" beside "A3C": expected two rates from 0 to 1e9 steps p
 			positioned(t, err)
 			if diff := cmp.Diff(tc.want, err.Error()); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A pair may be there twice, in either order, as long as the rows agree; on another type, or with other replicas, it is another pair.
+func TestGavelPairsInBothOrders(t *testing.T) {
+	const head = "worker_type,job_type,scale_factor,partner_job_type,partner_scale_factor,tput_self,tput_partner\n" +
+		"v100,A3C,1,,,10,\nv100,LM,1,,,80,\nv100,A3C,2,,,10,\nv100,LM,2,,,80,\nk80,A3C,1,,,10,\nk80,LM,1,,,80,\nv100,A3C,1,LM,1,9,52\n"
+	for name, rows := range map[string]string{
+		"the other order": "v100,LM,1,A3C,1,52,9\n",
+		"the same row":    "v100,A3C,1,LM,1,9,52\n",
+		"another type":    "k80,LM,1,A3C,1,5,9\n",
+		"more replicas":   "v100,LM,2,A3C,2,5,9\n",
+		"two alike":       "v100,LM,1,LM,1,5,5\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := readString(func(in *input) (*Workload, error) {
+				_, err := readGavelSpeeds(in)
+				return nil, err
+			}, head+rows); err != nil {
+				t.Error(err)
 			}
 		})
 	}

@@ -1,0 +1,90 @@
+package quartet_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet"
+)
+
+// notesOf are the notes of a small config with other pipeline and rounds.
+func notesOf(t *testing.T, rest string, sets ...string) (notes []string) {
+	t.Helper()
+	const config = "version: 1\ncluster: {sharing: none, nodes: [{name: n, count: 1, accelerator: t4, devices: 4}]}\nworkload: {type: generated}\n"
+	c, err := quartet.Parse(quartet.Builtins(), "notes.yaml", config+rest, quartet.Options{Sets: sets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range c.Notes {
+		notes = append(notes, n.String())
+	}
+	return notes
+}
+
+// Turns of slices that no round ends in time are told when a config is loaded, with the slice and the interval.
+func TestTurnsWithoutAnIntervalAreNoted(t *testing.T) {
+	const rest = "round: {interval: 60s, on_events: true}\npipeline: {allocation: {type: gandiva}}\n"
+	const late = `notes.yaml:4:9: round.interval: turns end later than they should: "allocation/gandiva" has them end after `
+	for name, tc := range map[string]struct {
+		sets []string
+		want []string
+	}{
+		"as long as the slice": {nil, nil},
+		"shorter":              {[]string{"round.interval=10s"}, nil},
+		"a longer slice":       {[]string{"pipeline.allocation.config.slice=10m"}, nil},
+		"none":                 {[]string{"round.interval=0s"}, []string{`--set: round.interval: turns end only where something happens, and nothing may: "allocation/gandiva" has them end after 1m0s (pipeline.allocation.config.slice), and rounds have an interval of 0s, which is none; set round.interval to 1m0s or less`}},
+		"a shorter slice":      {[]string{"pipeline.allocation.config.slice=59s"}, []string{late + `59s (pipeline.allocation.config.slice), and rounds are held every 1m0s; set round.interval to 59s or less, or pipeline.allocation.config.slice to the interval or more`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, notesOf(t, rest, append(tc.sets, "cluster.sharing=timeslice")...)); diff != "" {
+				t.Errorf("notes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Deadlines that nobody plans for, or that are planned with less than changes cost, are told when a config is loaded, with both figures.
+func TestPromisesThatBreakAreNoted(t *testing.T) {
+	const rest = `round: {interval: 60s}
+pipeline:
+  admission: [{type: accept_all}, {type: deadline, config: {overhead: 30s}}]
+  allocation: {type: elasticflow, config: {overhead: 30s}}
+  elasticity: {job: {type: fixed, config: {replicas: elastic}}}
+backend: {type: simulator, config: {restart_overhead: 30s}}
+`
+	const (
+		admitted  = `notes.yaml:6:61: pipeline.admission[1].config.overhead: promises of deadlines may be broken: "admission/deadline" counts 30s for a change of devices, and a start takes up to `
+		allocated = `notes.yaml:7:44: pipeline.allocation.config.overhead: promises of deadlines may be broken: "allocation/elasticflow" counts 30s for a change of devices, and a start takes up to `
+		toAdmit   = `; set pipeline.admission[1].config.overhead to `
+		toGive    = `; set pipeline.allocation.config.overhead to `
+	)
+	for name, tc := range map[string]struct {
+		sets []string
+		want []string
+	}{
+		"as much":         {nil, nil},
+		"more than it is": {[]string{"backend.config.restart_overhead=29s"}, nil},
+		"nothing":         {[]string{"backend.config.restart_overhead=0s"}, nil},
+		"less": {[]string{"backend.config.restart_overhead=31s"}, []string{
+			admitted + "31s (backend.config.restart_overhead)" + toAdmit + "31s", allocated + "31s (backend.config.restart_overhead)" + toGive + "31s",
+		}},
+		"a delay": {[]string{"backend.config.start_delay=270s"}, []string{
+			admitted + "5m0s (backend.config.start_delay + backend.config.restart_overhead)" + toAdmit + "5m0s",
+			allocated + "5m0s (backend.config.start_delay + backend.config.restart_overhead)" + toGive + "5m0s",
+		}},
+		"an application": {[]string{"backend.config.application_overhead=[{application: a, overhead: 40s}]", "pipeline.allocation.config.overhead=40s"}, []string{
+			admitted + "40s (backend.config.application_overhead[0].overhead)" + toAdmit + "40s",
+		}},
+		"no plans": {[]string{"pipeline.allocation={type: fifo}"}, []string{
+			`--set: pipeline.allocation.type: promises of deadlines may be broken: "admission/deadline" promises by its plans, and "allocation/fifo" keeps none; take elasticflow`,
+		}},
+		"nobody promises": {[]string{"pipeline.admission=[]", "backend.config.restart_overhead=10m"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, notesOf(t, rest, tc.sets...)); diff != "" {
+				t.Errorf("notes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
