@@ -308,7 +308,7 @@ func (s *JobSpec) Accepts(c *Cluster, t AcceleratorID) bool {
 // idle nodes of the type, those that pools may still get included, hold its least number of replicas; one replica where it mixes types. O(1) where
 // whole devices are counted, otherwise O(nodes) at most.
 func (s *JobSpec) CanRunOn(c *Cluster, t AcceleratorID) bool {
-	return s.Accelerators == nil && !c.CountsShares() || s.canRunOn(c, t) // small enough to cost no call
+	return len(s.Accelerators) == 0 && !c.CountsShares() || s.canRunOn(c, t) // small enough to cost no call
 }
 
 func (s *JobSpec) canRunOn(c *Cluster, t AcceleratorID) bool {

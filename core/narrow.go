@@ -35,7 +35,7 @@ func cut(curves []Curve, most []int) []Curve {
 
 // CanRunOn is JobSpec.CanRunOn for the least number of replicas that the job's elasticity tells of.
 func (c *Candidate) CanRunOn(cluster *Cluster, t AcceleratorID) bool {
-	return c.Accelerators == nil && cluster.Sharing == Exclusive && !cluster.CountsResources || c.canRunOn(cluster, t) // small enough to cost no call
+	return len(c.Accelerators) == 0 && cluster.Sharing == Exclusive && !cluster.CountsResources || c.canRunOn(cluster, t) // small enough to cost no call
 }
 
 func (c *Candidate) canRunOn(cluster *Cluster, t AcceleratorID) bool {
