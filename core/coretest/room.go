@@ -2,8 +2,8 @@ package coretest
 
 import "github.com/quartet-sched/quartet/core"
 
-// room is what is free of a cluster: whole devices, of those that are divided into slices what nobody has of them, and CPUs and memory where they are
-// counted.
+// room is what is free of a cluster: whole devices, of those that are divided into slices what nobody has of them, parts of those of which jobs have parts, and CPUs
+// and memory where they are counted.
 type room struct {
 	devices core.Ledger
 	shares  core.Shares // instead of them, where more is counted
@@ -14,7 +14,7 @@ type room struct {
 // reset makes everything free.
 func (r *room) reset(c *core.Cluster) {
 	r.slices = c.Sharing == core.Mig
-	if r.counts = r.slices || c.Sharing == core.Exclusive && c.CountsResources; r.counts {
+	if r.counts = r.slices || c.Sharing == core.Fractional || c.Sharing == core.Exclusive && c.CountsResources; r.counts {
 		r.shares.Reset(c)
 		return
 	}
