@@ -9,12 +9,13 @@ type room struct {
 	shares  core.Shares // instead of them, where more is counted
 	counts  bool
 	slices  bool
+	parts   bool // jobs are seated on parts of devices where they may be
 }
 
 // reset makes everything free.
 func (r *room) reset(c *core.Cluster) {
 	r.slices = c.Sharing == core.Mig
-	if r.counts = r.slices || c.Sharing == core.Fractional || c.Sharing == core.Exclusive && c.CountsResources; r.counts {
+	if r.counts = r.slices || r.parts && c.Sharing == core.Fractional || c.Sharing == core.Exclusive && c.CountsResources; r.counts {
 		r.shares.Reset(c)
 		return
 	}
