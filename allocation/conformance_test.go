@@ -83,6 +83,17 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// Where jobs share devices, of which they ask for parts.
+func TestConformanceWhereJobsShare(t *testing.T) {
+	for name, tc := range forms {
+		if len(tc.factory.Sharing) == 0 {
+			t.Run(name, func(t *testing.T) {
+				coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning(), coretest.Deadlines(), coretest.Tiers(), coretest.Sharing())
+			})
+		}
+	}
+}
+
 // Those that group jobs, where jobs take turns.
 func TestConformanceOfGroups(t *testing.T) {
 	for name, tc := range forms {

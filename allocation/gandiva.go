@@ -76,6 +76,7 @@ type gandiva struct {
 
 	capacity queue.Capacity
 	left     []int // devices by accelerator type
+	pinned   core.Once
 	order    []queue.Rank
 	units    []gandivaUnit
 	state    []*gandivaJob // of the candidates
@@ -149,6 +150,7 @@ func (p *gandiva) slicesUntil(seconds float64) float64 { return math.Floor(secon
 func (p *gandiva) begin(v *core.View, candidates []core.Candidate) {
 	p.capacity.CountIn(v)
 	p.left = append(p.left[:0], p.capacity.ByType...)
+	p.pinned.Reset(v.Cluster)
 	p.grants, p.groups, p.state, p.until = p.grants[:0], 0, p.state[:0], math.Inf(1)
 	least := math.Inf(1)
 	for i := range candidates {
@@ -477,7 +479,7 @@ func (p *gandiva) room(v *core.View, candidates []core.Candidate, u *gandivaUnit
 	}
 	if queue.Stays(v, c) {
 		for _, s := range c.Seats {
-			p.left[v.Cluster.Nodes[s.Node].Accelerator] -= s.Devices.Count()
+			p.left[v.Cluster.Nodes[s.Node].Accelerator] -= p.pinned.Count(s)
 		}
 		return core.AnyAccelerator, true
 	}

@@ -52,6 +52,7 @@ type themis struct {
 	present  []core.JobID // in the last round
 	capacity queue.Capacity
 	left     []int // devices by type
+	pinned   core.Once
 	bidders  []bidder
 	rates    []float64 // of all bidders
 	menus    []optim.Menu
@@ -106,6 +107,7 @@ func (p *themis) Allocate(ctx context.Context, v *core.View, candidates []core.C
 
 func (p *themis) begin(v *core.View, candidates []core.Candidate) {
 	p.capacity.CountIn(v)
+	p.pinned.Reset(v.Cluster)
 	p.left, p.bidders, p.grants = append(p.left[:0], p.capacity.ByType...), p.bidders[:0], p.grants[:0]
 	p.rates = slices.Grow(p.rates[:0], len(candidates)*len(p.left))
 	p.demand.pass(v.NowSeconds)
@@ -125,7 +127,8 @@ func (p *themis) begin(v *core.View, candidates []core.Candidate) {
 func (p *themis) keep(v *core.View, c *core.Candidate) bool {
 	if queue.Stays(v, c) {
 		for _, seat := range c.Seats {
-			p.left[v.Cluster.Nodes[seat.Node].Accelerator] -= seat.Devices.Count()
+			left := &p.left[v.Cluster.Nodes[seat.Node].Accelerator]
+			*left = max(*left-p.pinned.Count(seat), 0) // a job with a lease may be on the same device
 		}
 		p.grants = append(p.grants, core.Grant{Job: c.ID, Accelerator: core.AnyAccelerator, Replicas: c.Held})
 		return true

@@ -54,5 +54,8 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning())
 		})
+		t.Run(name+" where jobs share devices", func(t *testing.T) {
+			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning(), coretest.Sharing())
+		})
 	}
 }

@@ -25,6 +25,7 @@ type mechanism struct {
 	problem  problem
 	devices  []float64 // of ready nodes and not of pinned jobs, by accelerator type
 	total    float64   // sum of devices
+	pinned   core.Once
 	before   []float64 // devices in the round before
 	nodes    []int     // devices of the largest node, by accelerator type
 	due      bool      // the shares are out of date
@@ -76,12 +77,14 @@ func (p *mechanism) count(v *core.View, candidates []core.Candidate) bool {
 			p.nodes[n.Accelerator] = max(p.nodes[n.Accelerator], sound)
 		}
 	}
+	p.pinned.Reset(c)
 	for i := range candidates {
 		if j := &candidates[i]; j.MustStay(c, j.Response) {
 			for _, s := range j.Seats {
-				p.devices[c.Nodes[s.Node].Accelerator] -= float64(s.Devices.Count())
+				devices := float64(p.pinned.Count(s))
+				p.devices[c.Nodes[s.Node].Accelerator] -= devices
+				p.total -= devices
 			}
-			p.total -= float64(j.Held)
 			p.queue.grants = append(p.queue.grants, core.Grant{Job: j.ID, Accelerator: core.AnyAccelerator, Replicas: j.Held})
 		}
 	}

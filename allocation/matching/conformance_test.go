@@ -16,5 +16,8 @@ func TestConformance(t *testing.T) {
 		"fair":          {"fairness": 0.5, "samples": 0, "kicks": 0},
 	} {
 		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, New(), coretest.WithConfig(config), coretest.Pinning()) })
+		t.Run(name+" where jobs share devices", func(t *testing.T) {
+			coretest.RunAllocator(t, New(), coretest.WithConfig(config), coretest.Pinning(), coretest.Sharing())
+		})
 	}
 }

@@ -15,6 +15,7 @@ type demand struct {
 	candidates []*core.Candidate // that take part
 	jobs       []market.Job
 	sizes      []int // that jobs must have on one type; 0 for those that mix types
+	pinned     core.Once
 	perNode    []int // devices of the largest node, by type
 	ranks      []int
 }
@@ -22,12 +23,13 @@ type demand struct {
 // gather takes in the candidates; apart is the mean time between two arrivals.
 func (d *demand) gather(v *core.View, candidates []core.Candidate, config *Config, apart float64) {
 	d.count(v)
+	d.pinned.Reset(v.Cluster)
 	d.candidates, d.jobs, d.sizes = d.candidates[:0], d.jobs[:0], d.sizes[:0]
 	for i := range candidates {
 		c := &candidates[i]
 		if c.MustStay(v.Cluster, c.Response) {
 			for _, s := range c.Seats {
-				d.workers.Count[v.Cluster.Nodes[s.Node].Accelerator] -= s.Devices.Count()
+				d.workers.Count[v.Cluster.Nodes[s.Node].Accelerator] -= d.pinned.Count(s)
 			}
 			continue
 		}

@@ -24,4 +24,10 @@ func TestConformance(t *testing.T) {
 	for name, config := range cases {
 		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, New(), coretest.WithConfig(config), coretest.Pinning()) })
 	}
+	for _, search := range []string{"exact", "genetic"} {
+		t.Run(search+" where jobs share devices", func(t *testing.T) {
+			config := map[string]any{"search": search, "generations": 5, "population": 10}
+			coretest.RunAllocator(t, New(), coretest.WithConfig(config), coretest.Pinning(), coretest.Sharing())
+		})
+	}
 }

@@ -74,8 +74,8 @@ func (c Config) Validate() error {
 // objective wins. The relaxation bounds what any seating could reach, which certifies the gap.
 //
 // Source: Pollux (OSDI'21), section 4.2. Deviations: the published search is genetic (search genetic repeats it); accelerator types, which the paper does not have,
-// are optimised one after another; pinned jobs stay where they sit, and the search shares out the rest; with rounds on
-// events a start is worth something at any age, or a job would wait because its submission is what made the round.
+// are optimised one after another; pinned jobs stay where they sit, and so do jobs on a device that another is on, and the search shares out the other devices, whole
+// ones; with rounds on events a start is worth something at any age, or a job would wait because its submission is what made the round.
 // O(jobs × devices × replicas) a round, O(jobs × replicas) on more than a few hundred devices.
 func New() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
@@ -152,11 +152,12 @@ type allocator struct {
 	unallocated []core.JobID        // that got too few replicas of each type
 	accelerator core.AcceleratorID  // the type that is optimised, AnyAccelerator for all of them
 	usable      []int               // devices by node, of that type
-	pinned      []*core.Candidate   // jobs that must stay
+	pinned      []*core.Candidate   // jobs that must stay, and those that share devices
 	claimed     []bool              // by node: a pinned job that spans nodes sits there
-	weight      float64             // of all jobs
-	efficiency  float64             // worth of a device at full efficiency
-	groups      []group             // scratch
+	sharing     sharing
+	weight      float64 // of all jobs
+	efficiency  float64 // worth of a device at full efficiency
+	groups      []group // scratch
 	horizon     horizon
 	search      exactSearch
 	evolution   map[core.AcceleratorID]*geneticSearch
@@ -190,12 +191,16 @@ func (p *allocator) prepare(v *core.View, candidates []*core.Candidate) {
 	if len(candidates) > 0 {
 		fair = max(int(math.Ceil(float64(p.devices)/float64(len(candidates)))), 1)
 	}
+	stays := func(c *core.Candidate) bool { return p.mustStay(v.Cluster, c) }
+	if p.sharing.possible() {
+		p.sharing.begin(stays, candidates)
+	}
 	for i := range candidates {
-		if c := candidates[i]; !c.MustStay(v.Cluster, c.Response) {
+		if c := candidates[i]; !stays(c) {
 			p.jobs = append(p.jobs, p.term(v, c, len(p.jobs), fair))
 		}
 	}
-	p.pin(v, candidates)
+	p.pin(stays, candidates)
 	p.rankJobs()
 	p.weigh(v)
 	p.efficiency = p.config.EfficiencyWeight * float64(len(p.jobs)) / float64(max(p.devices, 1))
@@ -207,17 +212,21 @@ func (p *allocator) prepare(v *core.View, candidates []*core.Candidate) {
 }
 
 // pin takes the devices of the jobs that must stay out of the search.
-func (p *allocator) pin(v *core.View, candidates []*core.Candidate) {
+func (p *allocator) pin(stays func(*core.Candidate) bool, candidates []*core.Candidate) {
 	p.pinned = p.pinned[:0]
 	p.claimed = append(p.claimed[:0], make([]bool, len(p.usable))...)
 	for _, c := range candidates {
-		if !c.MustStay(v.Cluster, c.Response) {
+		if !stays(c) {
 			continue
 		}
 		p.pinned = append(p.pinned, c)
 		for _, s := range c.Seats {
-			k := s.Devices.Count()
-			if p.usable[s.Node] > 0 {
+			devices := s.Devices
+			if p.sharing.possible() { // those of whoever shares them are taken once
+				devices &= p.sharing.stayed[s.Node]
+				p.sharing.stayed[s.Node] &^= devices
+			}
+			if k := devices.Count(); p.usable[s.Node] > 0 {
 				p.usable[s.Node] -= k
 				p.devices -= k
 				p.claimed[s.Node] = p.claimed[s.Node] || len(c.Seats) > 1
@@ -253,6 +262,11 @@ func (p *allocator) term(v *core.View, c *core.Candidate, index, fair int) job {
 	if !p.sound(v.Cluster, c.Seats) {
 		j.seats = p.soundOf(v.Cluster, c.Seats)
 		j.held = core.Replicas(j.seats)
+	}
+	if p.sharing.possible() {
+		if own := p.sharing.own(j.seats); core.Replicas(own) < j.held {
+			j.seats, j.held = own, core.Replicas(own)
+		}
 	}
 	j.easy = p.config.Resize.InPlace && p.config.Resize.Overhead < restart && j.held > 0
 	if j.easy {

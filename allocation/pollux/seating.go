@@ -103,7 +103,7 @@ func (p *allocator) grant(v *core.View) {
 	first := len(p.grants)
 	p.unmix(v.Cluster)
 	for _, c := range p.pinned {
-		p.ledger.Occupy(c.Seats)
+		p.occupy(c.Seats)
 		p.grants = append(p.grants, core.Grant{Job: c.ID, Accelerator: core.AnyAccelerator, Replicas: c.Held, Proposed: c.Seats})
 	}
 	for i := range p.jobs {

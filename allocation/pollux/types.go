@@ -16,6 +16,7 @@ func (p *allocator) begin(v *core.View, candidates []core.Candidate) {
 	for i := range candidates {
 		p.left = append(p.left, &candidates[i])
 	}
+	p.sharing.observe(v.Cluster, p.left)
 	p.byType = append(p.byType[:0], make([]int, len(v.Cluster.Accelerators))...)
 	for i := range v.Cluster.Nodes {
 		p.byType[v.Cluster.Nodes[i].Accelerator] += v.Cluster.Nodes[i].Usable().Count()

@@ -20,5 +20,8 @@ func TestConformance(t *testing.T) {
 	}
 	for name, config := range cases {
 		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, New(), coretest.WithConfig(config), coretest.Pinning()) })
+		t.Run(name+" where jobs share devices", func(t *testing.T) {
+			coretest.RunAllocator(t, New(), coretest.WithConfig(config), coretest.Pinning(), coretest.Sharing())
+		})
 	}
 }

@@ -29,6 +29,7 @@ func (p *allocator) survey(c *core.Cluster) {
 			}
 		}
 	}
+	p.pinned.Reset(c)
 	p.capacity = p.capacity[:0]
 	for t := range p.types {
 		p.capacity = append(p.capacity, p.types[t].devices)

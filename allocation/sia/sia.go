@@ -100,6 +100,7 @@ type allocator struct {
 	knapsack optim.Knapsack
 	types    []kind
 	capacity []int
+	pinned   core.Once
 	menus    []optim.Menu
 	choices  []optim.Choice
 	grants   []core.Grant
@@ -135,7 +136,7 @@ func (p *allocator) GapRatio() float64 { return min(max(p.gap, 0), 1) }
 func (p *allocator) menu(v *core.View, c *core.Candidate) optim.Menu {
 	if c.MustStay(v.Cluster, c.Response) {
 		for _, s := range c.Seats {
-			p.capacity[v.Cluster.Nodes[s.Node].Accelerator] -= s.Devices.Count()
+			p.capacity[v.Cluster.Nodes[s.Node].Accelerator] -= p.pinned.Count(s)
 		}
 		return optim.Menu{}
 	}

@@ -2,19 +2,20 @@ package coretest
 
 import "github.com/quartet-sched/quartet/core"
 
-// room is what is free of a cluster: whole devices, of those that are divided into slices what nobody has of them, and CPUs and memory where they are
-// counted.
+// room is what is free of a cluster: whole devices, of those that are divided into slices what nobody has of them, parts of those of which jobs have parts, and CPUs
+// and memory where they are counted.
 type room struct {
 	devices core.Ledger
 	shares  core.Shares // instead of them, where more is counted
 	counts  bool
 	slices  bool
+	parts   bool // jobs are seated on parts of devices where they may be
 }
 
 // reset makes everything free.
 func (r *room) reset(c *core.Cluster) {
 	r.slices = c.Sharing == core.Mig
-	if r.counts = r.slices || c.Sharing == core.Exclusive && c.CountsResources; r.counts {
+	if r.counts = r.slices || r.parts && c.Sharing == core.Fractional || c.Sharing == core.Exclusive && c.CountsResources; r.counts {
 		r.shares.Reset(c)
 		return
 	}

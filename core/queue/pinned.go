@@ -12,10 +12,14 @@ func Pinned(v *core.View, candidates []core.Candidate) int {
 	if v.NonePinned() {
 		return 0
 	}
+	var held core.Once
+	held.Reset(v.Cluster)
 	devices := 0
 	for i := range candidates {
 		if c := &candidates[i]; Stays(v, c) {
-			devices += c.Held
+			for _, s := range c.Seats {
+				devices += held.Count(s)
+			}
 		}
 	}
 	return devices
