@@ -11,6 +11,7 @@ const (
 	mostCPUs           = 8
 	mostMemoryGB       = 32
 	mostDeviceMemoryGB = 16
+	mostOwners         = 4 // of a device, where jobs take turns
 )
 
 // drawSharing draws how the devices of the cluster are shared. It is called before the pipeline sees the cluster.
@@ -19,7 +20,7 @@ func (w *world) drawSharing() {
 	w.sharing = true
 	c.Sharing = rapid.SampledFrom([]core.Sharing{core.Exclusive, core.Fractional, core.TimeSlice}).Draw(w.t, "sharing")
 	if c.Sharing == core.TimeSlice {
-		c.MaxOwners, c.OversubscribesMemory = rapid.IntRange(1, 4).Draw(w.t, "owners of a device"), rapid.Bool().Draw(w.t, "memory is oversubscribed")
+		c.MaxOwners, c.OversubscribesMemory = rapid.IntRange(1, mostOwners).Draw(w.t, "owners of a device"), rapid.Bool().Draw(w.t, "memory is oversubscribed")
 	}
 	c.CountsResources = rapid.Bool().Draw(w.t, "resources are counted")
 	memory := rapid.SampledFrom([]float64{0, mostDeviceMemoryGB, 40.5}).Draw(w.t, "memory of devices")
@@ -38,8 +39,12 @@ func (w *world) drawAsked(s *core.JobSpec) {
 	if rapid.Bool().Draw(t, "asks for a part") {
 		s.Share = &core.Share{Milli: rapid.SampledFrom([]int{0, 1, 250, 500, 1000}).Draw(t, "thousandths")}
 	}
-	s.CPUs = rapid.SampledFrom([]float64{0, 0.5, mostCPUs}).Draw(t, "CPUs")
-	s.MemoryGB = rapid.SampledFrom([]float64{0, 0.25, mostMemoryGB}).Draw(t, "memory")
+	owners := 1.0
+	if w.cluster.Sharing == core.TimeSlice {
+		owners = mostOwners // each has CPUs and memory of its own
+	}
+	s.CPUs = rapid.SampledFrom([]float64{0, 0.5, mostCPUs}).Draw(t, "CPUs") / owners
+	s.MemoryGB = rapid.SampledFrom([]float64{0, 0.25, mostMemoryGB}).Draw(t, "memory") / owners
 	s.DeviceMemoryGB = rapid.SampledFrom([]float64{0, 2.5, mostDeviceMemoryGB}).Draw(t, "memory of a device")
 	s.Utilisation = rapid.SampledFrom([]float64{0, 0.4, 1}).Draw(t, "utilisation")
 	s.SlowdownTolerance = rapid.SampledFrom([]float64{0, 0.2}).Draw(t, "tolerance")
