@@ -39,7 +39,10 @@ func (c *Candidate) CanRunOn(cluster *Cluster, t AcceleratorID) bool {
 }
 
 func (c *Candidate) canRunOn(cluster *Cluster, t AcceleratorID) bool {
-	if c.Response == nil || c.MixesTypes || !cluster.CountsShares() {
+	switch {
+	case !cluster.CountsShares():
+		return c.Accepts(cluster, t)
+	case c.Response == nil || c.MixesTypes:
 		return c.JobSpec.CanRunOn(cluster, t)
 	}
 	return c.Accepts(cluster, t) && cluster.holds(c.JobSpec, t, c.Response.MinReplicas)
