@@ -91,7 +91,7 @@ func leaveOneOut(of map[string]map[string]sized, settings, workloads []string, a
 // The value of an hour that is chosen on four workloads holds on the fifth, to the figures of docs/results/elastic.md.
 func TestScalerChosenOnOtherWorkloads(t *testing.T) {
 	if *autoscalingRuns == "" {
-		t.Skip("-autoscaling.runs names no runs.csv")
+		t.Skip("-autoscaling.runs names no runs.csv of `quartet bench autoscaling`; docs/results/elastic.md says how to make one")
 	}
 	of, schedulers, workloads := readSized(t, *autoscalingRuns)
 	var marginal []string

@@ -87,12 +87,6 @@ type antMan struct {
 
 const nobody core.JobID = -1
 
-// antManShare is how much a job counts on its devices.
-type antManShare struct {
-	seats []core.Seat
-	part  float64
-}
-
 // antManDevice is a device that an opportunistic job could have.
 type antManDevice struct {
 	load   float64 // less is better
@@ -170,48 +164,6 @@ func (p *antMan) prepare(v *core.View, grants []core.Grant) {
 	if p.Loads == loadsSummed {
 		p.subtract(v, devices)
 	}
-}
-
-// subtract takes those off the sums that left their devices since the last round.
-func (p *antMan) subtract(v *core.View, devices int) {
-	for len(p.sums) < devices {
-		p.sums = append(p.sums, 0)
-	}
-	p.left = p.left[:0]
-	for id, had := range p.on {
-		if j := v.Job(id); j == nil || !core.SameSeats(j.Seats, had.seats) {
-			p.left = append(p.left, id)
-		}
-	}
-	slices.Sort(p.left)
-	for _, id := range p.left {
-		p.sum(id, antManShare{})
-	}
-}
-
-// sum has the sums be those with a job on other seats than before.
-func (p *antMan) sum(id core.JobID, has antManShare) {
-	had := p.on[id]
-	if core.SameSeats(had.seats, has.seats) {
-		return
-	}
-	add := func(seats []core.Seat, part float64) {
-		for _, s := range seats {
-			for rest := s.Devices; rest != 0; rest &= rest - 1 {
-				p.sums[p.hosts[s.Node]+rest.First()] += part
-			}
-		}
-	}
-	add(had.seats, -had.part)
-	add(has.seats, has.part)
-	if has.seats == nil {
-		delete(p.on, id)
-		return
-	}
-	if p.on == nil {
-		p.on = make(map[core.JobID]antManShare)
-	}
-	p.on[id] = antManShare{slices.Clone(has.seats), has.part}
 }
 
 // zeroed is a list of n zeros, in the memory of an old one if that suffices.

@@ -52,7 +52,7 @@ func TestFillingIsWithinBounds(t *testing.T) {
 		for i, need := range needs {
 			if gap := owner[0] + owner[1] + owner[2] - owner[i]; need > 0 {
 				if gap < 1e-6 {
-					t.Skip("no gap")
+					t.Skip("the draw is an owner that leaves no gap")
 				}
 				least, most = max(least, need/gap-1e-6), most+math.Ceil(need/gap)
 			}

@@ -155,3 +155,69 @@ func TestFastestAndCheapest(t *testing.T) {
 		})
 	}
 }
+
+func TestLevels(t *testing.T) {
+	t.Parallel()
+	curve := func(rates ...float64) []core.Curve { return []core.Curve{{OneNode: rates, ManyNodes: rates}} }
+	for name, tc := range map[string]struct {
+		response core.Response
+		most     int
+		levels   string
+		want     []Level
+	}{
+		"powers":             {core.Response{MinReplicas: 1, MaxReplicas: 6, Curves: curve(1, 2, 3, 4, 5, 6)}, 8, Powers, []Level{{1, 1}, {2, 2}, {4, 4}}},
+		"all":                {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(1, 2, 3, 4)}, 8, All, []Level{{1, 1}, {2, 2}, {3, 3}, {4, 4}}},
+		"faster ones only":   {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(3, 2, 3, 4)}, 8, All, []Level{{1, 3}, {4, 4}}},
+		"times the least":    {core.Response{MinReplicas: 3, MaxReplicas: 12, Curves: curve(1, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)}, 64, Powers, []Level{{3, 3}, {6, 6}, {12, 12}}},
+		"as many as can be":  {core.Response{MinReplicas: 1, MaxReplicas: 8, Curves: curve(1, 2, 3, 4, 5, 6, 7, 8)}, 3, Powers, []Level{{1, 1}, {2, 2}}},
+		"times what it runs": {core.Response{MinReplicas: 1, MaxReplicas: 6, Curves: curve(0, 0, 3, 4, 5, 6)}, 8, Powers, []Level{{3, 3}, {6, 6}}},
+		"the slowest first":  {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(1, 3), curve(2, 4)[0])}, 8, Powers, []Level{{1, 1}, {2, 3}}},
+		"those it runs with": {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(0, 2, 0, 4)}, 8, Powers, []Level{{2, 2}, {4, 4}}},
+		"declared seconds":   {core.Response{MinReplicas: 2, MaxReplicas: 2}, 8, Powers, []Level{{2, 1}}},
+		"the slowest type":   {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(2, 4), curve(1, 3)[0], curve(1, 1)[0])}, 8, Powers, []Level{{1, 1}, {2, 3}}},
+		"types it runs on":   {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(0, 0), curve(5, 6)[0])}, 8, Powers, []Level{{1, 5}, {2, 6}}},
+		"nowhere known":      {core.Response{MinReplicas: 2, MaxReplicas: 4, Curves: curve(0, 0, 0, 0)}, 8, Powers, []Level{{2, math.NaN()}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := &core.Cluster{Accelerators: []string{"t4", "v100", "forbidden"}}
+			job := core.NewJob(&core.JobSpec{Requested: tc.response.MinReplicas, TotalWork: 10, Accelerators: []string{"t4", "v100"}})
+			tc.response.RemainingWork = 10
+			j, _ := Of(&core.Candidate{Job: job, Response: &tc.response}, cluster, core.AnyAccelerator, 0, 8, tc.most, tc.levels, nil)
+			if diff := gocmp.Diff(tc.want, j.Levels, cmpopts.EquateNaNs()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if known := !math.IsNaN(tc.want[0].Rate); j.Plannable() != known {
+				t.Errorf("plannable %v, want %v", j.Plannable(), known)
+			}
+		})
+	}
+}
+
+// The work left is as of now, whenever elasticity told it.
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		total, progress, rate, told float64
+		batch                       core.BatchSpec
+		want                        float64
+	}{
+		"declared":                {100, 20, 1, math.NaN(), core.BatchSpec{}, 70},
+		"steps of one phase":      {100, 20, 1, 100, core.BatchSpec{Requested: 8, Initial: 8}, 70},
+		"steps at another batch":  {100, 20, 1, 40, core.BatchSpec{Requested: 16, Initial: 8}, 40},
+		"work of the last event":  {100, 20, 1, 80, core.BatchSpec{Requested: 16, Initial: 8}, 70},
+		"an estimate that is low": {100, 20, 1, 30, core.BatchSpec{}, 30},
+		"only elasticity knows":   {0, 20, 1, 55, core.BatchSpec{}, 55},
+		"nobody knows":            {0, 20, 1, math.NaN(), core.BatchSpec{}, math.NaN()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := core.NewJob(&core.JobSpec{TotalWork: tc.total, Batch: tc.batch})
+			job.Progress, job.ProgressRate, job.ProgressAsOf = tc.progress, tc.rate, 10
+			got := left(&core.Candidate{Job: job, Response: &core.Response{RemainingWork: tc.told}}, 20)
+			if got != tc.want && !(math.IsNaN(got) && math.IsNaN(tc.want)) {
+				t.Errorf("left %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

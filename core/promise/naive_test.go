@@ -3,6 +3,9 @@ package promise
 import (
 	"math"
 	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // naive plans as Fill is to: by trying, from moment to moment of the grid.
@@ -204,4 +207,104 @@ func (n *naive) fault(j *Job, plan Plan) string {
 		return "it misses the deadline"
 	}
 	return ""
+}
+
+// problem is a random planner with plans of others, and a job.
+type problem struct {
+	planner Planner
+	devices int
+	others  []Plan
+	job     Job
+}
+
+func drawProblem(t *rapid.T) *problem {
+	p := &problem{devices: rapid.IntRange(1, 8).Draw(t, "devices")}
+	p.planner.Overhead = rapid.SampledFrom([]float64{0, 0, 1, 7}).Draw(t, "overhead")
+	p.planner.Grid = rapid.SampledFrom([]float64{0, 10}).Draw(t, "grid")
+	p.planner.Begin(0, p.devices)
+	for range rapid.IntRange(0, 5).Draw(t, "others") {
+		from := 10 * float64(rapid.IntRange(0, 9).Draw(t, "from"))
+		piece := Piece{from, from + 10*float64(rapid.IntRange(1, 5).Draw(t, "cells")), rapid.IntRange(1, 3).Draw(t, "taken")}
+		if slices.ContainsFunc(p.planner.spans[max(p.planner.next(piece.From)-1, 0):], func(s span) bool { return s.from < piece.To && s.free < piece.Replicas }) {
+			continue
+		}
+		p.others = append(p.others, Plan{piece})
+		p.planner.Take(Plan{piece})
+	}
+	rate := 0.0
+	p.job = Job{Deadline: float64(rapid.IntRange(1, 140).Draw(t, "deadline")), Left: float64(rapid.IntRange(1, 250).Draw(t, "left"))}
+	for k := 1; k <= 8; k *= 2 {
+		if rapid.IntRange(0, 3).Draw(t, "level") > 0 || k == 1 {
+			rate += float64(rapid.IntRange(1, 4).Draw(t, "faster")) / 2
+			p.job.Levels = append(p.job.Levels, Level{k, rate})
+		}
+	}
+	if rapid.Bool().Draw(t, "runs") {
+		p.job.Held = rapid.SampledFrom(p.job.Levels).Draw(t, "held").Replicas
+		p.job.Ready = p.planner.Overhead * float64(rapid.IntRange(0, 4).Draw(t, "quarters of the change left")) / 4
+	}
+	return p
+}
+
+// brute is whether a job meets its deadline with a level from some moment of a fine raster on, and the level below before.
+func (p *problem) brute(level int, raster float64) bool {
+	for over := 0.0; over <= p.job.Deadline; over += raster {
+		if p.work(level, over) >= p.job.Left*(1-tolerance) {
+			return true
+		}
+	}
+	return false
+}
+
+// work is what a job does by its deadline that goes over to a level at a moment, reckoned in steps of half a second.
+func (p *problem) work(level int, over float64) float64 {
+	const step = 0.5
+	held, ready, done := p.job.Held, p.job.Ready, 0.0
+	for at := 0.0; at < p.job.Deadline; at += step {
+		free := p.planner.spans[max(p.planner.next(at)-1, 0)].free
+		k := p.job.within(level, free)
+		if at < over {
+			k = p.job.within(level-1, free)
+		}
+		if k < 0 {
+			held = 0
+			continue
+		}
+		if l := p.job.Levels[k]; l.Replicas != held {
+			held, ready = l.Replicas, at+p.planner.Overhead
+		}
+		if at >= ready {
+			done += p.job.Levels[k].Rate * step
+		}
+	}
+	return done
+}
+
+// A plan keeps the deadline on devices that are free, and where none is found, no change of level on the raster would keep it.
+func TestFillAgainstBruteForce(t *testing.T) {
+	t.Parallel()
+	var found count
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		plan, met := p.planner.Fill(&p.job)
+		found.add(met)
+		if met {
+			if !p.planner.Meets(&p.job, plan) {
+				t.Fatalf("%+v of %+v on %+v misses the deadline or devices", plan, p.job, p.planner.spans)
+			}
+			for i, x := range plan {
+				if x.To <= x.From || i > 0 && x.From < plan[i-1].To {
+					t.Fatalf("pieces out of order: %+v", plan)
+				}
+			}
+			return
+		}
+		raster := max(p.planner.Grid, 0.5)
+		for level := range p.job.Levels {
+			if p.brute(level, raster) {
+				t.Fatalf("%+v on %+v: level %d meets the deadline", p.job, p.planner.spans, level)
+			}
+		}
+	})
+	found.check(t)
 }

@@ -8,8 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
-
-	"github.com/quartet-sched/quartet/core"
 )
 
 // two is a job that runs at rate 1 on one device and 1.5 on two.
@@ -284,106 +282,6 @@ func most(plan Plan) int {
 	return slices.MaxFunc(plan, func(a, b Piece) int { return a.Replicas - b.Replicas }).Replicas
 }
 
-// problem is a random planner with plans of others, and a job.
-type problem struct {
-	planner Planner
-	devices int
-	others  []Plan
-	job     Job
-}
-
-func drawProblem(t *rapid.T) *problem {
-	p := &problem{devices: rapid.IntRange(1, 8).Draw(t, "devices")}
-	p.planner.Overhead = rapid.SampledFrom([]float64{0, 0, 1, 7}).Draw(t, "overhead")
-	p.planner.Grid = rapid.SampledFrom([]float64{0, 10}).Draw(t, "grid")
-	p.planner.Begin(0, p.devices)
-	for range rapid.IntRange(0, 5).Draw(t, "others") {
-		from := 10 * float64(rapid.IntRange(0, 9).Draw(t, "from"))
-		piece := Piece{from, from + 10*float64(rapid.IntRange(1, 5).Draw(t, "cells")), rapid.IntRange(1, 3).Draw(t, "taken")}
-		if slices.ContainsFunc(p.planner.spans[max(p.planner.next(piece.From)-1, 0):], func(s span) bool { return s.from < piece.To && s.free < piece.Replicas }) {
-			continue
-		}
-		p.others = append(p.others, Plan{piece})
-		p.planner.Take(Plan{piece})
-	}
-	rate := 0.0
-	p.job = Job{Deadline: float64(rapid.IntRange(1, 140).Draw(t, "deadline")), Left: float64(rapid.IntRange(1, 250).Draw(t, "left"))}
-	for k := 1; k <= 8; k *= 2 {
-		if rapid.IntRange(0, 3).Draw(t, "level") > 0 || k == 1 {
-			rate += float64(rapid.IntRange(1, 4).Draw(t, "faster")) / 2
-			p.job.Levels = append(p.job.Levels, Level{k, rate})
-		}
-	}
-	if rapid.Bool().Draw(t, "runs") {
-		p.job.Held = rapid.SampledFrom(p.job.Levels).Draw(t, "held").Replicas
-		p.job.Ready = p.planner.Overhead * float64(rapid.IntRange(0, 4).Draw(t, "quarters of the change left")) / 4
-	}
-	return p
-}
-
-// brute is whether a job meets its deadline with a level from some moment of a fine raster on, and the level below before.
-func (p *problem) brute(level int, raster float64) bool {
-	for over := 0.0; over <= p.job.Deadline; over += raster {
-		if p.work(level, over) >= p.job.Left*(1-tolerance) {
-			return true
-		}
-	}
-	return false
-}
-
-// work is what a job does by its deadline that goes over to a level at a moment, reckoned in steps of half a second.
-func (p *problem) work(level int, over float64) float64 {
-	const step = 0.5
-	held, ready, done := p.job.Held, p.job.Ready, 0.0
-	for at := 0.0; at < p.job.Deadline; at += step {
-		free := p.planner.spans[max(p.planner.next(at)-1, 0)].free
-		k := p.job.within(level, free)
-		if at < over {
-			k = p.job.within(level-1, free)
-		}
-		if k < 0 {
-			held = 0
-			continue
-		}
-		if l := p.job.Levels[k]; l.Replicas != held {
-			held, ready = l.Replicas, at+p.planner.Overhead
-		}
-		if at >= ready {
-			done += p.job.Levels[k].Rate * step
-		}
-	}
-	return done
-}
-
-// A plan keeps the deadline on devices that are free, and where none is found, no change of level on the raster would keep it.
-func TestFillAgainstBruteForce(t *testing.T) {
-	t.Parallel()
-	var found count
-	rapid.Check(t, func(t *rapid.T) {
-		p := drawProblem(t)
-		plan, met := p.planner.Fill(&p.job)
-		found.add(met)
-		if met {
-			if !p.planner.Meets(&p.job, plan) {
-				t.Fatalf("%+v of %+v on %+v misses the deadline or devices", plan, p.job, p.planner.spans)
-			}
-			for i, x := range plan {
-				if x.To <= x.From || i > 0 && x.From < plan[i-1].To {
-					t.Fatalf("pieces out of order: %+v", plan)
-				}
-			}
-			return
-		}
-		raster := max(p.planner.Grid, 0.5)
-		for level := range p.job.Levels {
-			if p.brute(level, raster) {
-				t.Fatalf("%+v on %+v: level %d meets the deadline", p.job, p.planner.spans, level)
-			}
-		}
-	})
-	found.check(t)
-}
-
 // count counts what a property draws, and of that what has a plan.
 type count struct{ drawn, planned int }
 
@@ -543,72 +441,6 @@ func TestEarliest(t *testing.T) {
 			p.Take(tc.taken)
 			if got := p.Earliest(&tc.job); math.Abs(got-tc.want) > 1e-9 && got != tc.want {
 				t.Errorf("earliest %v, want %v", got, tc.want)
-			}
-		})
-	}
-}
-
-func TestLevels(t *testing.T) {
-	t.Parallel()
-	curve := func(rates ...float64) []core.Curve { return []core.Curve{{OneNode: rates, ManyNodes: rates}} }
-	for name, tc := range map[string]struct {
-		response core.Response
-		most     int
-		levels   string
-		want     []Level
-	}{
-		"powers":             {core.Response{MinReplicas: 1, MaxReplicas: 6, Curves: curve(1, 2, 3, 4, 5, 6)}, 8, Powers, []Level{{1, 1}, {2, 2}, {4, 4}}},
-		"all":                {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(1, 2, 3, 4)}, 8, All, []Level{{1, 1}, {2, 2}, {3, 3}, {4, 4}}},
-		"faster ones only":   {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(3, 2, 3, 4)}, 8, All, []Level{{1, 3}, {4, 4}}},
-		"times the least":    {core.Response{MinReplicas: 3, MaxReplicas: 12, Curves: curve(1, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)}, 64, Powers, []Level{{3, 3}, {6, 6}, {12, 12}}},
-		"as many as can be":  {core.Response{MinReplicas: 1, MaxReplicas: 8, Curves: curve(1, 2, 3, 4, 5, 6, 7, 8)}, 3, Powers, []Level{{1, 1}, {2, 2}}},
-		"times what it runs": {core.Response{MinReplicas: 1, MaxReplicas: 6, Curves: curve(0, 0, 3, 4, 5, 6)}, 8, Powers, []Level{{3, 3}, {6, 6}}},
-		"the slowest first":  {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(1, 3), curve(2, 4)[0])}, 8, Powers, []Level{{1, 1}, {2, 3}}},
-		"those it runs with": {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(0, 2, 0, 4)}, 8, Powers, []Level{{2, 2}, {4, 4}}},
-		"declared seconds":   {core.Response{MinReplicas: 2, MaxReplicas: 2}, 8, Powers, []Level{{2, 1}}},
-		"the slowest type":   {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(2, 4), curve(1, 3)[0], curve(1, 1)[0])}, 8, Powers, []Level{{1, 1}, {2, 3}}},
-		"types it runs on":   {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(0, 0), curve(5, 6)[0])}, 8, Powers, []Level{{1, 5}, {2, 6}}},
-		"nowhere known":      {core.Response{MinReplicas: 2, MaxReplicas: 4, Curves: curve(0, 0, 0, 0)}, 8, Powers, []Level{{2, math.NaN()}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cluster := &core.Cluster{Accelerators: []string{"t4", "v100", "forbidden"}}
-			job := core.NewJob(&core.JobSpec{Requested: tc.response.MinReplicas, TotalWork: 10, Accelerators: []string{"t4", "v100"}})
-			tc.response.RemainingWork = 10
-			j, _ := Of(&core.Candidate{Job: job, Response: &tc.response}, cluster, core.AnyAccelerator, 0, 8, tc.most, tc.levels, nil)
-			if diff := cmp.Diff(tc.want, j.Levels, cmpopts.EquateNaNs()); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-			if known := !math.IsNaN(tc.want[0].Rate); j.Plannable() != known {
-				t.Errorf("plannable %v, want %v", j.Plannable(), known)
-			}
-		})
-	}
-}
-
-// The work left is as of now, whenever elasticity told it.
-func TestLeft(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		total, progress, rate, told float64
-		batch                       core.BatchSpec
-		want                        float64
-	}{
-		"declared":                {100, 20, 1, math.NaN(), core.BatchSpec{}, 70},
-		"steps of one phase":      {100, 20, 1, 100, core.BatchSpec{Requested: 8, Initial: 8}, 70},
-		"steps at another batch":  {100, 20, 1, 40, core.BatchSpec{Requested: 16, Initial: 8}, 40},
-		"work of the last event":  {100, 20, 1, 80, core.BatchSpec{Requested: 16, Initial: 8}, 70},
-		"an estimate that is low": {100, 20, 1, 30, core.BatchSpec{}, 30},
-		"only elasticity knows":   {0, 20, 1, 55, core.BatchSpec{}, 55},
-		"nobody knows":            {0, 20, 1, math.NaN(), core.BatchSpec{}, math.NaN()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			job := core.NewJob(&core.JobSpec{TotalWork: tc.total, Batch: tc.batch})
-			job.Progress, job.ProgressRate, job.ProgressAsOf = tc.progress, tc.rate, 10
-			got := left(&core.Candidate{Job: job, Response: &core.Response{RemainingWork: tc.told}}, 20)
-			if got != tc.want && !(math.IsNaN(got) && math.IsNaN(tc.want)) {
-				t.Errorf("left %v, want %v", got, tc.want)
 			}
 		})
 	}

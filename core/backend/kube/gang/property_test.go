@@ -108,7 +108,7 @@ func (m *machine) fault(p *rapid.T) {
 	m.Lock()
 	defer m.Unlock()
 	if len(m.pods) == 0 {
-		p.Skip("no pods")
+		p.Skip("the draw has no pods yet")
 	}
 	pod := m.pods[rapid.SampledFrom(slices.Sorted(maps.Keys(m.pods))).Draw(p, "pod")]
 	node := pod.Spec.NodeName
@@ -155,7 +155,7 @@ func (m *machine) takeover(p *rapid.T) {
 
 func (m *machine) slip(p *rapid.T) {
 	if m.old == nil || m.old.slips == 0 {
-		p.Skip("nobody to slip")
+		p.Skip("the draw has nobody to slip")
 	}
 	m.old.driver.Fence = func() error {
 		if m.old.slips--; m.old.slips < 0 {
