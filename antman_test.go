@@ -138,18 +138,25 @@ func TestAntManOfOneClassIsFIFO(t *testing.T) {
 		for i := range jobs {
 			jobs[i].replicas, jobs[i].bestEffort, jobs[i].memory = 1, false, 0
 		}
-		everyone := func(classJob) bool { return true }
-		got, slowed := simulateClasses(t, folder, jobs, everyone, "sharing: timeslice", "0s", "antman", "{type: antman}", "5s", "[]")
-		want, _ := simulateClasses(t, folder, jobs, everyone, "sharing: none", "0s", "fifo, config: {queue: all}", "{type: first_fit}", "5s", "[]")
-		if slowed > 0 {
-			t.Errorf("%d jobs are slower than alone", slowed)
-		}
+		got, want := besideFIFO(t, folder, jobs)
 		for name, j := range got {
 			if j.FinishSeconds != want[name].FinishSeconds {
 				t.Errorf("job %s ends at %v, with fifo at %v", name, j.FinishSeconds, want[name].FinishSeconds)
 			}
 		}
 	})
+}
+
+// besideFIFO is what becomes of jobs of one class under AntMan, none of them slower than alone, and under FIFO where nobody shares.
+func besideFIFO(t *rapid.T, folder string, jobs []classJob) (got, want map[string]metrics.Job) {
+	t.Helper()
+	everyone := func(classJob) bool { return true }
+	got, slowed := simulateClasses(t, folder, jobs, everyone, "sharing: timeslice", "0s", "antman", "{type: antman}", "5s", "[]")
+	want, _ = simulateClasses(t, folder, jobs, everyone, "sharing: none", "0s", "fifo, config: {queue: all}", "{type: first_fit}", "5s", "[]")
+	if slowed > 0 {
+		t.Errorf("%d jobs are slower than alone", slowed)
+	}
+	return got, want
 }
 
 // Opportunistic jobs of their own are served in the order of their submission, one on a device.
@@ -162,12 +169,7 @@ func TestAntManOfOpportunisticJobsIsFIFO(t *testing.T) {
 			jobs[i].replicas, jobs[i].memory = min(jobs[i].replicas, 3), 0 // every type can hold it
 			jobs[i].bestEffort = true
 		}
-		everyone := func(classJob) bool { return true }
-		got, slowed := simulateClasses(t, folder, jobs, everyone, "sharing: timeslice", "0s", "antman", "{type: antman}", "5s", "[]")
-		want, _ := simulateClasses(t, folder, jobs, everyone, "sharing: none", "0s", "fifo, config: {queue: all}", "{type: first_fit}", "5s", "[]")
-		if slowed > 0 {
-			t.Errorf("%d jobs are slower than alone", slowed)
-		}
+		got, want := besideFIFO(t, folder, jobs)
 		for name, j := range got {
 			if fmt.Sprint(j) != fmt.Sprint(want[name]) {
 				t.Errorf("got %+v, with fifo %+v", j, want[name])
