@@ -10,7 +10,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
@@ -73,16 +72,7 @@ func simulateClasses(t *rapid.T, folder string, jobs []classJob, keep func(class
 	if err := os.WriteFile(path, []byte(trace.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := quartet.Parse(quartet.Builtins(), "classes.yaml", fmt.Sprintf(twoClasses, append([]any{args[0], path}, args[1:]...)...), quartet.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := newSlowest()
-	c.Observers = append(c.Observers, seen)
-	result, err := c.Simulate(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	result, seen := simulateSlowest(t, "classes.yaml", fmt.Sprintf(twoClasses, append([]any{args[0], path}, args[1:]...)...))
 	fared = map[string]metrics.Job{}
 	for _, j := range result.Jobs {
 		fared[j.Name] = j

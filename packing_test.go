@@ -35,6 +35,22 @@ func (o *slowest) ObserveRound(r *core.Report) error {
 	return nil
 }
 
+// simulateSlowest runs a config, and tells how slow each job was at its slowest.
+func simulateSlowest(t *rapid.T, name, config string) (*quartet.Result, *slowest) {
+	t.Helper()
+	c, err := quartet.Parse(quartet.Builtins(), name, config, quartet.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := newSlowest()
+	c.Observers = append(c.Observers, seen)
+	result, err := c.Simulate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result, seen
+}
+
 // beyond is how much more of its speed alone a job lost than it tolerates, of the one that lost most, and how many lost some.
 func (o *slowest) beyond(otherwise float64) (most float64, slowed int) {
 	for id, part := range o.part {
@@ -129,16 +145,7 @@ func TestNobodyIsSlowedDownByMoreThanHeTolerates(t *testing.T) {
 		config := fmt.Sprintf(packed, rapid.IntRange(1, 3).Draw(t, "owners"), nodes, path, rapid.SampledFrom([]float64{0, 1}).Draw(t, "sigma"),
 			rapid.SampledFrom([]string{"10s", "60s"}).Draw(t, "interval"), rapid.SampledFrom([]string{"first", "full"}).Draw(t, "pack"), otherwise,
 			rapid.IntRange(0, 4).Draw(t, "labels"), rapid.SampledFrom([]string{"consolidated", "first_fit", "most_free"}).Draw(t, "placement"), rapid.SampledFrom([]string{"0s", "90s"}).Draw(t, "overhead"))
-		c, err := quartet.Parse(quartet.Builtins(), "packed.yaml", config, quartet.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen := newSlowest()
-		c.Observers = append(c.Observers, seen)
-		result, err := c.Simulate(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		result, seen := simulateSlowest(t, "packed.yaml", config)
 		most, slowed := seen.beyond(otherwise)
 		together += slowed
 		if s := result.Summary; most > rounding || s.Jobs.Unfinished > 0 || s.Preemptions > 0 {
