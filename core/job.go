@@ -185,6 +185,9 @@ type Job struct {
 	// first seen. It only grows, and an entry changes when the job reports of its configuration again.
 	Measured  []Measurement
 	Gradients Gradients // latest statistics reported; zero before the first report
+
+	// Reported is what the job told of its metrics, such as its loss, in the order in which they were first told.
+	Reported []Series
 }
 
 // Measurement is what a job saw on one configuration: its replicas, on how many nodes, with which batch.

@@ -29,6 +29,16 @@ func (e *Event) check(j *Job) error {
 		if least := min(m.Nodes, m.Replicas, m.PerDevice); least < 0 {
 			return wrong("a count", least)
 		}
+	case JobReported:
+		if e.Metric == "" {
+			return wrong("metric", `""`)
+		}
+		if !amount(e.Step) {
+			return wrong("step", e.Step)
+		}
+		if !finite(e.Value) {
+			return wrong("a value of "+e.Metric, e.Value)
+		}
 	case JobProgressed, JobInterrupted, JobShrunk:
 		for _, v := range [...]struct {
 			what  string

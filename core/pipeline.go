@@ -346,7 +346,7 @@ func (p *Pipeline) wake() Wake {
 	}
 	if interval == 0 {
 		w.BySeconds = min(p.state.reviseAt, p.state.pools.again)
-		if p.state.outgrown {
+		if p.state.outgrown || p.state.paused {
 			w.BySeconds = v.NowSeconds
 		}
 		return w
@@ -360,7 +360,7 @@ func (p *Pipeline) wake() Wake {
 // for has no say, for it is not asked again before another one changes its answer.
 func (p *Pipeline) StandsUntil() float64 {
 	s := &p.state
-	if s.outgrown {
+	if s.outgrown || s.paused {
 		return s.view.NowSeconds
 	}
 	for i := range s.unseated { // all others run

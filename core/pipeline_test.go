@@ -236,14 +236,14 @@ func TestInvariantsBlameTheComponent(t *testing.T) {
 			seating(func(s core.Seating) core.Seating { s.Unseated = []core.Verdict{{Job: 0}}; return s }), "placement/fake", core.RuleAnswerOnce,
 		},
 		"a verdict with an unknown code": {
-			fakes{admit: admitAll{[]core.Verdict{{Job: 1, Code: core.Reject + 1}}}}, "admission/fake", core.RuleVerdictAllowed,
+			fakes{admit: admitAll{[]core.Verdict{{Job: 1, Code: core.End}}}}, "admission/fake", core.RuleVerdictAllowed,
 		},
 		"a verdict with an unknown reason": {
-			fakes{admit: admitAll{[]core.Verdict{{Job: 1, Code: core.Defer, Reason: core.DeadlineUnreachable + 1}}}}, "admission/fake", core.RuleVerdictAllowed,
+			fakes{admit: admitAll{[]core.Verdict{{Job: 1, Code: core.Defer, Reason: core.AwaitingResults + 1}}}}, "admission/fake", core.RuleVerdictAllowed,
 		},
 		"a grant refused with an unknown reason": {
 			seating(func(s core.Seating) core.Seating {
-				s.Placed, s.Unseated = s.Placed[1:], []core.Verdict{{Job: 0, Code: core.Defer, Reason: core.DeadlineUnreachable + 1}}
+				s.Placed, s.Unseated = s.Placed[1:], []core.Verdict{{Job: 0, Code: core.Defer, Reason: core.AwaitingResults + 1}}
 				return s
 			}), "placement/fake", core.RuleVerdictAllowed,
 		},

@@ -15,15 +15,19 @@ type Action uint8
 
 // The actions. Start gives devices to a job without any, Stop takes all away, Move replaces them (more, fewer or
 // other ones), Tune changes only the batch setting, or the CPUs and the memory, Discard says that a job was rejected and never comes back.
+// Finish ends a job early, wherever it is: it lets go of its devices as a stopped one does, and never comes back. Pause is a Stop, of a job that is to
+// be admitted again before it goes on; it may be without devices already.
 const (
 	Start Action = iota
 	Stop
 	Move
 	Tune
 	Discard
+	Finish
+	Pause
 )
 
-var actionNames = [...]string{"start", "stop", "move", "tune", "discard"}
+var actionNames = [...]string{"start", "stop", "move", "tune", "discard", "finish", "pause"}
 
 func (a Action) String() string { return name(actionNames[:], int(a)) }
 
@@ -35,13 +39,13 @@ type Change struct {
 	Round  int
 	Action Action
 	Job    JobID
-	Seats  []Seat // seats to run on; nil for Stop and Tune
+	Seats  []Seat // seats to run on; of Start and Move only
 	// Slices is where the slices of the job begin there, as in Job. It follows from the changes before, so that no record needs it.
 	Slices []uint8
 	Tuning Tuning
 	// Resources is the CPUs and the memory that each replica is to have; nil for what the job asks for.
 	Resources *Resources
-	Reason    Reason // for Stop
+	Reason    Reason // for Stop, Discard, Finish and Pause
 	By        string // component that decided it
 }
 
@@ -65,11 +69,13 @@ const (
 	JobShrunk       // a running job lost some of its devices, and goes on with the rest
 	DevicesReleased // a job that was stopped or moved let go of devices
 	JobChanged      // its owner edited the job
+	JobReported     // the job told a value of a metric
 )
 
 var eventNames = [...]string{
 	"job_progressed", "job_measured", "job_finished", "job_failed", "node_changed", "job_interrupted", "job_submitted", "job_cancelled",
 	"node_added", "node_removed", "job_starting", "job_started", "job_shrunk", "devices_released", "job_changed",
+	"job_reported",
 }
 
 func (k EventKind) String() string { return name(eventNames[:], int(k)) }
@@ -111,6 +117,10 @@ type Event struct {
 
 	Measurement Measurement // JobMeasured
 	Gradients   Gradients   // JobMeasured
+
+	// Metric, Step and Value are what a job reported: see Series. Step is not negative; of JobReported.
+	Metric      string  `json:",omitempty"`
+	Step, Value float64 `json:",omitempty"`
 }
 
 // AddedNode is a node that joins. Its type may be new to the cluster.

@@ -243,6 +243,9 @@ func (p *Pipeline) decide(ctx context.Context, seen *Decided) ([]Change, error) 
 	s.report.Resumed, r.immediate = nil, false
 	if seen != nil && (r.diverged || !seen.Same) {
 		r.behind, r.immediate = true, true
+		if err := s.carryOut(seen.Changes); err != nil {
+			return nil, err
+		}
 		return p.repeat(seen.Changes)
 	}
 	if seen == nil && s.view.Round == 1 && !r.asked && r.memory != nil && len(r.memory.Learned()) > 0 {
@@ -252,7 +255,17 @@ func (p *Pipeline) decide(ctx context.Context, seen *Decided) ([]Change, error) 
 		return nil, err
 	}
 	r.asked = true
-	err := p.ask(ctx)
+	err := p.review(ctx)
+	reviewed := s.reviewed
+	if seen != nil {
+		reviewed = seen.Changes // stands, whatever the admitters answer now
+	}
+	if wrong := s.carryOut(reviewed); wrong != nil {
+		return nil, wrong
+	}
+	if err == nil {
+		err = p.ask(ctx)
+	}
 	if seen == nil {
 		if err != nil {
 			return nil, err
@@ -470,6 +483,10 @@ func (s *state) repeat(changes []Change) ([]Change, error) {
 	for i := range changes {
 		c := changes[i]
 		c.Seats = slices.Clone(c.Seats)
+		if c.Action == Finish || c.Action == Pause { // carried out already
+			s.changes = append(s.changes, c)
+			continue
+		}
 		j := s.view.Job(c.Job)
 		if j == nil {
 			return nil, fmt.Errorf("round %d: a record has %v of job %d, which is not there", s.view.Round, c.Action, c.Job)

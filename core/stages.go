@@ -31,6 +31,16 @@ type Promiser interface {
 	Promises() bool
 }
 
+// Reviewer is implemented by an admitter that looks at jobs as they go on: it ends those that are good enough, or not worth more, and holds others
+// back.
+type Reviewer interface {
+	Admitter
+	// Review answers for admitted jobs, in JobID order; one without a verdict goes on. It is asked before the other stages of a round, when admitted
+	// jobs told of their metrics since the round before; reported are these, by JobID. End ends a job, which counts as completed, with the reason
+	// of the verdict. Defer takes its devices and its admission: Admit is asked about it from the next round on. Admit does nothing.
+	Review(ctx context.Context, v *View, reported []*Job) ([]Verdict, error)
+}
+
 // Allocator decides how many devices of which type each job gets.
 type Allocator interface {
 	// Allocate answers with grants in seating order, at most one per candidate. Candidates are the admitted jobs in

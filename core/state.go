@@ -22,10 +22,12 @@ type state struct {
 	stale     []*Job // jobs whose response must be asked for, by JobID
 	asked     []*Job // pending jobs that every admitter so far admits
 	unseated  []Verdict
-	suspended []*Job // that held devices when their owners suspended them in this round
-	evicted   []*Job // that get the same devices again
-	blocked   bool   // a blocking grant was not seated
-	recorded  bool   // the round was decided by an earlier scheduler, and nobody is asked
+	suspended []*Job   // that held devices when their owners suspended them in this round
+	evicted   []*Job   // that get the same devices again
+	reported  []*Job   // that told of a metric since the round before
+	reviewed  []Change // that finish and pause jobs in this round
+	blocked   bool     // a blocking grant was not seated
+	recorded  bool     // the round was decided by an earlier scheduler, and nobody is asked
 	changes   []Change
 	report    Report
 	asking    string  // id of the component that is being asked
@@ -40,6 +42,7 @@ type state struct {
 	missing   missing
 	pools     pools
 	shrunken  bool     // nodes left, or jobs were edited: an admitted job may be too large
+	paused    bool     // a reviewer held jobs back in this round: the next one asks about them
 	outgrown  bool     // one that waits is, and no nodes may join: the next round rejects it
 	capacity  Capacity // counted when the first job is looked at
 	oneType   string   // id of the allocator, if it puts each job on one type
@@ -47,9 +50,9 @@ type state struct {
 
 // mark is what this round already said about a job: a field holds when its number is that of the round.
 type mark struct {
-	touched, granted, answered, placed, stayed, tuned, suspended int
-	grant, verdict, tuning                                       int // indices into the grants, the unseated verdicts and the tunings
-	replicas                                                     int // granted
+	touched, granted, answered, placed, stayed, tuned, suspended, reported, paused int
+	grant, verdict, tuning                                                         int // indices into the grants, the unseated verdicts and the tunings
+	replicas                                                                       int // granted
 
 	nodesTold bool    // the job was told which devices it misses
 	expected  float64 // when it was told last that nodes come
@@ -99,7 +102,7 @@ func (s *state) observe(seen Observation) error {
 	v.Changed = v.Changed[:0]
 	s.report.Events = s.skipTold(seen.Events)
 	s.report.Ended, s.report.Verdicts = s.report.Ended[:0], s.report.Verdicts[:0]
-	s.suspended = s.suspended[:0]
+	s.suspended, s.reported, s.paused = s.suspended[:0], s.reported[:0], false
 	for i := range s.report.Events {
 		if err := s.take(&s.report.Events[i]); err != nil {
 			return fmt.Errorf("round %d: %w", v.Round, err)
@@ -194,6 +197,11 @@ func (s *state) take(e *Event) error {
 	case JobMeasured:
 		j.Gradients = e.Gradients
 		s.measure(j, e.Measurement)
+	case JobReported:
+		j.report(e.Metric, Point{Step: e.Step, Value: e.Value, AtSeconds: e.AtSeconds})
+		if m := s.marks[e.Job]; m.reported != s.view.Round {
+			m.reported, s.reported = s.view.Round, append(s.reported, j)
+		}
 	case JobInterrupted:
 		s.release(j, e.AtSeconds)
 		if e.Cause.preempts() {
@@ -313,6 +321,9 @@ func (s *state) rejectImpossible() {
 	for _, j := range s.pending {
 		if j.Suspended {
 			s.holdBack(j, Verdict{Reason: Suspended})
+			continue
+		}
+		if s.marks[j.ID].paused == s.view.Round {
 			continue
 		}
 		if s.marks[j.ID].touched == s.view.Round || j.WaitingReason == AwaitingNodes {
@@ -435,6 +446,7 @@ func (s *state) diff(plan *Plan, stages *Stages) []Change {
 			s.changes = append(s.changes, Change{Round: s.view.Round, Action: Stop, Job: j.ID, Reason: Suspended, By: "pipeline"})
 		}
 	}
+	s.changes = append(s.changes, s.reviewed...)
 	if s.occupancy.kept < len(s.running) {
 		s.stops(stages)
 	}
@@ -537,6 +549,8 @@ func (s *state) commit() {
 		j := s.view.Jobs[c.Job]
 		s.view.journal.add(c.Job)
 		switch c.Action {
+		case Finish, Pause: // done before the stages were asked
+			continue
 		case Stop:
 			if c.Reason == Suspended && j.State == Pending {
 				continue // it was released when its owner said so

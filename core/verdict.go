@@ -11,18 +11,19 @@ import (
 // Code is the answer a verdict gives.
 type Code uint8
 
-// The verdict codes. Defer asks again next round; Reject is final.
+// The verdict codes. Defer asks again next round; Reject is final. End ends an admitted job, as completed: see Reviewer.
 const (
 	Admit Code = iota
 	Defer
 	Reject
+	End
 )
 
-var codeNames = [...]string{"admit", "defer", "reject"}
+var codeNames = [...]string{"admit", "defer", "reject", "end"}
 
 func (c Code) String() string { return name(codeNames[:], int(c)) }
 
-// Reason is why a job does not run. The list is closed: tools and dashboards may rely on it.
+// Reason is why a job does not run, or no longer. The list is closed: tools and dashboards may rely on it.
 type Reason uint8
 
 // The reasons, in order of precedence: when several hold, the earlier one is shown.
@@ -42,12 +43,16 @@ const (
 	AwaitingNodes              // it waits for nodes that come, or is too large for those that there are and more may join
 	Suspended                  // its owner holds it back
 	DeadlineUnreachable        // its deadline cannot be met, or not without breaking what was promised to others
+	Converged                  // it hardly got better any more, and was ended
+	Pruned                     // others of its search are better, and it was ended
+	AwaitingResults            // it waits for what others of its search report
 )
 
 var reasonNames = [...]string{
 	"none", "exceeds_cluster", "accelerator_missing", "quota_exceeded", "load_limit", "waiting_for_devices",
 	"blocked_by_earlier", "fragmented", "preempted_by_priority", "node_unavailable", "policy_decision",
 	"interrupted", "awaiting_nodes", "suspended", "deadline_unreachable",
+	"converged", "pruned", "awaiting_results",
 }
 
 // Reasons lists the names of all reasons in order of precedence.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // report tells what a job measures, if that is new.
@@ -18,6 +19,17 @@ func (s *Simulator) report(j *simJob, at float64) {
 			s.blur(j, &m)
 		}
 		s.events = append(s.events, core.Event{Kind: core.JobMeasured, AtSeconds: at, Job: j.Spec.ID, Measurement: m, Gradients: g})
+	}
+}
+
+// tellReports tells what a job reports of its metrics at the end of a phase.
+func (s *Simulator) tellReports(j *simJob, at float64) {
+	reporter, reports := j.Model.(workload.Reporter)
+	if !reports {
+		return
+	}
+	for _, r := range reporter.Reports(j.phase) {
+		s.events = append(s.events, core.Event{Kind: core.JobReported, AtSeconds: at, Job: j.Spec.ID, Metric: r.Metric, Step: r.Step, Value: r.Value})
 	}
 }
 

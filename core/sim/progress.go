@@ -134,6 +134,7 @@ func (s *Simulator) endPhase(j *simJob, w core.Wake) bool {
 	at := j.nextAt
 	j.asOf = at
 	s.reach(j, j.Model.PhaseEnd(j.phase), at)
+	s.tellReports(j, at)
 	j.phase++
 	j.unmeasured = true
 	if j.phase < j.Model.Phases() {
@@ -256,6 +257,7 @@ func (s *Simulator) advanceSteps(j *simJob, now, seconds float64) {
 		}
 		left -= missing / j.rate
 		s.reach(j, j.Model.PhaseEnd(j.phase), j.asOf)
+		s.tellReports(j, j.asOf)
 		j.phase++
 		j.unmeasured = true
 		if j.phase == j.Model.Phases() {
@@ -308,6 +310,7 @@ func (s *Simulator) advanceRound(j *simJob, now, seconds float64) {
 		now += delta
 		seconds -= delta
 		s.reach(j, end, now)
+		s.tellReports(j, now)
 		j.phase++
 		j.unmeasured = true
 		if j.phase == j.Model.Phases() {

@@ -309,11 +309,13 @@ func (s *Simulator) Apply(_ context.Context, changes []core.Change) error {
 			continue
 		}
 		j.changed = c.Round
-		if late && j.seats == nil && c.Action != core.Start && c.Action != core.Discard {
+		if late && j.seats == nil && c.Action != core.Start && c.Action != core.Discard && c.Action != core.Finish {
 			continue // it lost its devices meanwhile
 		}
 		seated := gives(j, c)
-		if c.Action == core.Discard {
+		if c.Action == core.Discard || c.Action == core.Finish {
+			s.advance(j, s.now)
+			s.unseat(j)
 			s.end(j)
 			continue
 		}
@@ -334,7 +336,7 @@ func (s *Simulator) Apply(_ context.Context, changes []core.Change) error {
 func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 	s.advance(j, s.now)
 	switch c.Action {
-	case core.Stop:
+	case core.Stop, core.Pause:
 		s.unseat(j)
 	case core.Tune:
 		if pause := s.config.TuneOverhead.Seconds(); pause > 0 && !j.running.Tuning.Equal(c.Tuning) {

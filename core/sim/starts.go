@@ -92,7 +92,7 @@ func (s *Simulator) vacate(changes []core.Change) {
 	for i := range changes {
 		c := &changes[i]
 		j := s.jobs[c.Job]
-		if void(j, c) || c.Action != core.Stop && !gives(j, c) {
+		if void(j, c) || c.Action != core.Stop && c.Action != core.Pause && c.Action != core.Finish && !gives(j, c) {
 			continue
 		}
 		var keep []core.Seat

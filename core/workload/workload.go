@@ -105,6 +105,18 @@ type Profiled interface {
 	Profile() *goodput.Profile
 }
 
+// Reporter is implemented by a model whose jobs report metrics, such as their loss.
+type Reporter interface {
+	// Reports is what a job reports at the end of a phase, the same for every job of the model. It is not to be changed.
+	Reports(phase int) []Reported
+}
+
+// Reported is a value of a metric.
+type Reported struct {
+	Metric      string
+	Step, Value float64 // as in core.Point
+}
+
 // Measurer is implemented by a model whose jobs report what they measure while they run.
 type Measurer interface {
 	// Measure is what a job running so in a phase reports. It is false when it runs on what was never measured.

@@ -1,0 +1,117 @@
+package core
+
+import (
+	"context"
+	"slices"
+)
+
+// review asks the admitters that look at jobs as they go on whom to end and whom to hold back.
+func (p *Pipeline) review(ctx context.Context) error {
+	s := &p.state
+	s.reviewed = s.reviewed[:0]
+	s.reported = slices.DeleteFunc(s.reported, func(j *Job) bool { return j.State != Waiting && j.State != Running })
+	if len(s.reported) == 0 {
+		return nil
+	}
+	slices.SortFunc(s.reported, compareJobs)
+	for i := range p.stages.Admission {
+		c := &p.stages.Admission[i]
+		reviewer, looks := c.Policy.(Reviewer)
+		if !looks {
+			continue
+		}
+		if err := s.ask(ctx, c.ID, c.Policy, nil, func() error {
+			verdicts, err := reviewer.Review(ctx, &s.view, s.reported)
+			if err != nil {
+				return s.malfunction(c.ID, "review", err)
+			}
+			return s.takeReview(c.ID, verdicts)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeReview turns the verdicts of a reviewer into changes. Of two verdicts about a job that of the first reviewer holds.
+func (s *state) takeReview(component string, verdicts []Verdict) error {
+	last := JobID(-1)
+	for i := range verdicts {
+		v := &verdicts[i]
+		j := s.view.Job(v.Job)
+		if v.Job <= last || j == nil || j.State != Waiting && j.State != Running {
+			return s.broken(component, v.Job, RuleAnswerForAsked, "verdict %d is for job %d, which is not admitted, was already answered, or is out of order", i, v.Job)
+		}
+		last = v.Job
+		if err := s.checkAllowed(component, v, Admit, Defer, End); err != nil {
+			return err
+		}
+	}
+	for _, v := range verdicts {
+		if v.Code == Admit || slices.ContainsFunc(s.reviewed, func(c Change) bool { return c.Job == v.Job }) {
+			continue
+		}
+		c := Change{Round: s.view.Round, Action: Finish, Job: v.Job, Reason: v.Reason, By: component}
+		if v.Code == Defer {
+			c.Action = Pause
+		}
+		s.reviewed = append(s.reviewed, c)
+		v.By = component
+		s.tell(v)
+	}
+	return nil
+}
+
+// carryOut ends and holds back the jobs that changes finish and pause, before the other stages are asked.
+func (s *state) carryOut(changes []Change) error {
+	some := false
+	for i := range changes {
+		c := &changes[i]
+		if c.Action != Finish && c.Action != Pause {
+			continue
+		}
+		j := s.view.Job(c.Job)
+		if j == nil || j.State.Ended() {
+			return s.broken(c.By, c.Job, RuleAnswerForAsked, "%v of job %d, which is not there", c.Action, c.Job)
+		}
+		some = true
+		if c.Action == Finish {
+			s.finish(j, c.Reason)
+		} else {
+			s.pause(j, c.Reason)
+		}
+	}
+	if some {
+		s.restale()
+		s.forgetEnded()
+	}
+	return nil
+}
+
+// finish ends a job as completed with the work that it did.
+func (s *state) finish(j *Job, why Reason) {
+	s.letGo(j)
+	j.WaitingReason = why
+	s.end(j, Completed, s.view.NowSeconds)
+}
+
+// pause has a job wait for admission again. What it did is kept.
+func (s *state) pause(j *Job, why Reason) {
+	s.letGo(j)
+	j.WaitingReason = why
+	s.touch(j.ID)
+	s.marks[j.ID].paused, s.paused = s.view.Round, true
+	if j.State != Pending {
+		s.withdraw(j)
+	}
+}
+
+// letGo takes a job's devices away in this round, before anybody is asked about them.
+func (s *state) letGo(j *Job) {
+	if j.State != Running {
+		return
+	}
+	work := j.WorkDone(s.view.NowSeconds)
+	s.release(j, s.view.NowSeconds)
+	j.Progress, j.ProgressRate, j.ProgressAsOf = work, 0, s.view.NowSeconds
+}
