@@ -13,6 +13,7 @@ type measuredModel struct {
 	batch      core.BatchSpec
 	iterations []float64 // steps at the requested batch at the end of each epoch
 	published  bool
+	reports    [][]Reported // by phase
 	stepTimes  core.StepTimes
 }
 
@@ -33,6 +34,7 @@ func newMeasuredModel(p *profile, batch int, published bool) *measuredModel {
 			m.stepTimes.ManyNodes[r-1] = seconds
 		}
 	}
+	m.reports = p.reports(batch)
 	return m
 }
 

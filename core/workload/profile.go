@@ -42,6 +42,7 @@ type training struct {
 type epochRecord struct {
 	progress  float64 // cumulative iterations, each counted for what it gains over one at the initial batch
 	iteration float64 // cumulative optimizer steps
+	metric    float64 // on samples kept apart: see learning.metric
 	gradients gradients
 }
 

@@ -218,8 +218,8 @@ func (r *profileReader) readTraining(ctx context.Context, path string) []epochRe
 					square:   t.number(trainingSquare, 0, maxNumber, "a number"),
 					variance: t.number(trainingVariance, 0, maxNumber, "a number"),
 				},
+				metric: t.number(trainingMetric, -maxNumber, maxNumber, "a number"),
 			}
-			t.number(trainingMetric, -maxNumber, maxNumber, "a number")
 			if t.ok() && record.progress <= before.progress {
 				t.reject(trainingProgress, "more than in the row before")
 			}
