@@ -47,6 +47,7 @@ func Builtins() Catalog {
 			admission.NewDeadline(),
 			admission.NewQuota(),
 			admission.NewVirtualClusters(),
+			admission.NewConvergence(),
 		},
 		Allocation: []core.Factory[core.Allocator]{
 			allocation.NewFIFO(),
