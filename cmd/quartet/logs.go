@@ -186,7 +186,7 @@ func logChange(log *slog.Logger, v *core.View, c *core.Change) {
 		return
 	}
 	switch c.Action {
-	case core.Stop:
+	case core.Stop, core.Pause:
 		log.Info("job stopped", "job", j.Name, "reason", c.Reason.String(), "component", c.By)
 	case core.Start:
 		log.Info("job started", append([]any{"job", j.Name, "replicas", core.Replicas(c.Seats), "nodes", nodeNamesOf(v.Cluster, c.Seats), "component", c.By}, loggedResources(c)...)...)

@@ -35,9 +35,9 @@ func waits(decisions []*controlv1.Decision, nowSeconds float64) (list []wait) {
 	for _, d := range decisions {
 		now := false
 		switch d.GetWhat() {
-		case core.JobSubmitted.String(), core.Defer.String(), core.Stop.String(), core.JobInterrupted.String():
+		case core.JobSubmitted.String(), core.Defer.String(), core.Stop.String(), core.Pause.String(), core.JobInterrupted.String():
 			now = true
-		case core.Start.String(), core.Move.String(), core.Reject.String(), core.JobFinished.String(), core.JobFailed.String(), core.JobCancelled.String():
+		case core.Start.String(), core.Move.String(), core.Reject.String(), core.JobFinished.String(), core.JobFailed.String(), core.JobCancelled.String(), core.Finish.String():
 		default:
 			continue
 		}

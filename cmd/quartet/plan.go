@@ -262,7 +262,7 @@ func settingText(c *core.Change) string {
 // tuningText words the batch that a change sets.
 func tuningText(c *core.Change) string {
 	t := &c.Tuning
-	if c.Action == core.Stop || c.Action == core.Discard || t.BatchPerDevice == 0 && t.AccumulationSteps == 0 && t.LearningRateFactor == 0 {
+	if len(c.Seats) == 0 && c.Action != core.Tune || t.BatchPerDevice == 0 && t.AccumulationSteps == 0 && t.LearningRateFactor == 0 {
 		return ""
 	}
 	return wordTuning(&controlv1.Tuning{

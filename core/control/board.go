@@ -234,7 +234,7 @@ func (b *Board) move(v *core.View, c *core.Change) {
 		return // the verdict said it
 	}
 	d := decision{round: v.Round, at: v.NowSeconds, what: c.Action.String(), by: c.By, reason: c.Reason, seats: c.Seats}
-	if c.Action != core.Stop {
+	if c.Action == core.Start || c.Action == core.Move || c.Action == core.Tune {
 		tuning := c.Tuning
 		d.tuning = &tuning
 	}

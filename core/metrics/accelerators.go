@@ -55,7 +55,7 @@ func (b *typeBooks) follow(r *core.Report) {
 	}
 	for i := range r.Changes {
 		switch change := &r.Changes[i]; change.Action {
-		case core.Stop:
+		case core.Stop, core.Finish, core.Pause:
 			b.release(change.Job, r.View.NowSeconds)
 		case core.Start, core.Move:
 			b.seat(change.Job, change.Seats, r.View.Cluster, r.View.NowSeconds)

@@ -188,7 +188,7 @@ func (c *Collector) writeChange(r *core.Report, change *core.Change) error {
 		text("job", c.jobName(change.Job)).
 		text("action", change.Action.String())
 	switch change.Action {
-	case core.Stop:
+	case core.Stop, core.Finish, core.Pause:
 		l = l.text("reason", change.Reason.String())
 	case core.Start, core.Move:
 		l = l.count("replicas", core.Replicas(change.Seats)).seats(r.View.Cluster, change.Seats)

@@ -161,7 +161,7 @@ func (b *bill) follow(r *core.Report) {
 		switch c := &r.Changes[i]; c.Action {
 		case core.Start, core.Move:
 			b.hold(c.Job, c.Seats, partOf(r.View, c.Job), r.View.NowSeconds)
-		case core.Stop, core.Discard:
+		case core.Stop, core.Discard, core.Finish, core.Pause:
 			b.hold(c.Job, nil, 0, r.View.NowSeconds)
 		}
 	}

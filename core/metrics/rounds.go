@@ -12,7 +12,7 @@ const roundsHeader = "round,time_s,active,waiting,running,devices_used,devices_u
 
 // writeRound writes the row of one round.
 func writeRound(w *bufio.Writer, r *core.Report) error {
-	var byAction [core.Discard + 1]int
+	var byAction [core.Pause + 1]int
 	for i := range r.Changes {
 		byAction[r.Changes[i].Action]++
 	}
@@ -31,7 +31,7 @@ func writeRound(w *bufio.Writer, r *core.Report) error {
 	b = AppendNumber(b, v.NowSeconds)
 	for _, n := range [...]int{
 		active, v.Waiting, active - v.Waiting, r.DevicesUsed, v.Devices,
-		byAction[core.Start], byAction[core.Stop], byAction[core.Move], finished,
+		byAction[core.Start], byAction[core.Stop] + byAction[core.Pause], byAction[core.Move], finished,
 	} {
 		b = append(b, ',')
 		b = strconv.AppendInt(b, int64(n), 10)

@@ -95,7 +95,7 @@ func (b *tierBooks) follow(r *core.Report) {
 		switch c := &r.Changes[i]; c.Action {
 		case core.Start, core.Move:
 			b.hold(c.Job, core.Replicas(c.Seats), r.View.NowSeconds)
-		case core.Stop, core.Discard:
+		case core.Stop, core.Discard, core.Finish, core.Pause:
 			b.hold(c.Job, 0, r.View.NowSeconds)
 		}
 	}

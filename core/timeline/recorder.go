@@ -209,6 +209,14 @@ func (r *Recorder) takeChange(c *core.Change, now float64) {
 		return
 	}
 	switch c.Action {
+	case core.Finish:
+		r.end(c.Job, core.Completed, now)
+	case core.Pause:
+		if h.seats != nil {
+			r.release(h, Preempted, now)
+		}
+		r.change(h, core.Pending, now, 0)
+		r.pending = append(r.pending, h.spec.ID)
 	case core.Stop:
 		end := Preempted
 		if c.Reason == core.NodeUnavailable {

@@ -71,7 +71,7 @@ func (b *Backend) carryOut(c *core.Change) error {
 		return nil
 	}
 	switch c.Action {
-	case core.Discard:
+	case core.Discard, core.Finish:
 		b.end(j)
 	case core.Tune:
 		if j.seats != nil {

@@ -388,7 +388,7 @@ func (b *Backend) mourn(j *job, c *core.Change) {
 		return
 	}
 	why := "its node is to be left"
-	if c.Action == core.Stop {
+	if c.Action == core.Stop || c.Action == core.Pause || c.Action == core.Finish {
 		why = camel(c.Reason.String())
 	}
 	b.announcer.recorder.Event(owner, corev1.EventTypeWarning, "Stopped", fmt.Sprintf("%s (decided by %s); whoever made the pod may make it again", why, c.By))

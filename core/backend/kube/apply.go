@@ -55,7 +55,7 @@ func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
 	}
 	clear(b.released)
 	for i := range changes {
-		if changes[i].Action == core.Discard && b.job(changes[i].Job) != nil {
+		if (changes[i].Action == core.Discard || changes[i].Action == core.Finish) && b.job(changes[i].Job) != nil {
 			b.byID[changes[i].Job] = nil // and nothing is told of it
 		}
 	}
@@ -71,7 +71,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 	if d.Epoch == b.term.Epoch && c.Round > 0 && d.Round >= int64(c.Round) {
 		return j.dirty // it is repeated: nobody knows whether it was written
 	}
-	if j.ended || j.deleted || j.losing && c.Action != core.Discard {
+	if j.ended || j.deleted || j.losing && c.Action != core.Discard && c.Action != core.Finish {
 		return false
 	}
 	next := &trainingjob.Decision{
@@ -101,7 +101,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 		j.status.State = trainingjob.Starting
 		j.status.SetCondition(trainingjob.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "", j.generation, b.clock.Now())
 		j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, startingReason, "", j.generation, b.clock.Now())
-	case core.Stop:
+	case core.Stop, core.Pause:
 		j.leaves(next)
 		b.leave(j)
 		j.account.preemptions++
@@ -116,6 +116,11 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 			return false
 		}
 		next.Tuning, next.AtSeconds = tuningTo(c.Tuning), d.AtSeconds // the account goes on from there
+	case core.Finish:
+		j.leaves(next)
+		b.leave(j)
+		b.stop(j, next, b.now, trainingjob.Completed, c.Reason.String(), "")
+		j.ended = true
 	case core.Discard:
 		b.stop(j, next, b.now, trainingjob.Rejected, c.Reason.String(), "")
 		j.ended = true

@@ -56,7 +56,12 @@ func (b *Backend) decide(c *core.Change) error {
 	switch c.Action {
 	case core.Discard:
 		b.end(j, b.now)
-	case core.Stop:
+	case core.Finish:
+		if j.seats != nil {
+			j.leave(b.now)
+		}
+		b.end(j, b.now)
+	case core.Stop, core.Pause:
 		j.leave(b.now)
 		b.events = append(b.events, j.progressed(b.now))
 	case core.Tune:
