@@ -157,7 +157,7 @@ func (p *tiresias) byIndex(now float64, waiting []core.JobID, candidates []core.
 // others from then on, beside whom it fitted. With running_first a job that is seated
 // moves ahead of waiting ones, as do the granted with passed_over_last; those see fewer devices, so nothing changes if every fitting grant runs. A Gittins index
 // moves all the time, which matters unless everyone runs after the round.
-func (p *tiresias) Standing() core.Standing { return p.standing }
+func (p *tiresias) Standing() core.Standing { return p.walk.Standing(p.standing) }
 
 func (p *tiresias) stand(now float64, candidates []core.Candidate) core.Standing {
 	granted := len(p.walk.Grants())

@@ -93,7 +93,7 @@ func (w *world) drawHeld(e *core.Event) {
 		}
 	}
 	spec := e.Spec
-	if w.counts && !w.divides {
+	if w.cluster.CountsResources && !w.divides {
 		spec.CPUs, spec.MemoryGB = 0, 0 // others may have all that there is
 	}
 	want := core.Grant{Job: e.Job, Accelerator: core.AnyAccelerator, Replicas: spec.Requested}

@@ -58,9 +58,6 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 	for range rapid.IntRange(1, 12).Draw(t, "rounds") {
 		rest.quiet = false
 		hold(t, p, w.step(), w)
-		if rest.free.parts && w.cluster.Sharing == core.Fractional { // what allocators say of how long an answer stands holds for whole devices
-			continue
-		}
 		rest.quiet = true
 		tr.checkQuiet(p, w)
 	}
