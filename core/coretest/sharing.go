@@ -12,16 +12,20 @@ import (
 // mostOwners is how many jobs a device has at most, where jobs take turns.
 const mostOwners = 4
 
+// isOf reports whether S, the stage of a suite, is this one: a policy may be of several.
+func isOf[Stage, S any]() bool {
+	_, is := any((*S)(nil)).(*Stage)
+	return is
+}
+
 // ways are those in which jobs share devices in the worlds that a policy meets. Exclusive is for CPUs and memory alone.
-func (s *subject[S]) ways(policy any) []core.Sharing {
+func (s *subject[S]) ways() []core.Sharing {
 	known := s.factory.Sharing
-	switch policy.(type) {
-	case core.Placer:
+	switch {
+	case isOf[core.Placer, S]():
 		return append([]core.Sharing{core.Exclusive}, known...)
-	case core.Allocator:
-		if len(known) > 0 {
-			return known
-		}
+	case isOf[core.Allocator, S]() && len(known) > 0:
+		return known
 	}
 	return []core.Sharing{core.Exclusive, core.Fractional, core.TimeSlice, core.Mig}
 }
@@ -29,17 +33,15 @@ func (s *subject[S]) ways(policy any) []core.Sharing {
 // drawSharing draws whether and how jobs share what nodes have: always where the option asks for it, and now and then where nobody asked. Allocators then meet
 // no shared devices, for what they say of how long an answer stands may hold for whole ones only; nor do placers meet groups. A policy in another process may be of a time
 // before there was any of this.
-func (s *subject[S]) drawSharing(w *world, tr *trial[S]) {
-	_, places := any(tr.policy).(core.Placer)
-	_, allocates := any(tr.policy).(core.Allocator)
-	_, scales := any(tr.policy).(core.ClusterScaler)
+func (s *subject[S]) drawSharing(w *world, needs []core.Capability) {
+	places := isOf[core.Placer, S]()
 	counts := !places || s.factory.Counts
-	ways := s.ways(tr.policy)
+	ways := s.ways()
 	if !s.options.sharing {
 		switch {
-		case s.options.elsewhere || scales:
+		case s.options.elsewhere || isOf[core.ClusterScaler, S]():
 			return
-		case allocates:
+		case isOf[core.Allocator, S]():
 			ways = []core.Sharing{core.Exclusive}
 		case places:
 			ways = slices.DeleteFunc(ways, func(way core.Sharing) bool { return way == core.TimeSlice })
@@ -50,7 +52,7 @@ func (s *subject[S]) drawSharing(w *world, tr *trial[S]) {
 	}
 	way := rapid.SampledFrom(ways).Draw(w.t, "sharing")
 	w.share(way, counts && (way == core.Exclusive || rapid.Bool().Draw(w.t, "resources are counted")))
-	if way == core.TimeSlice && slices.Contains(tr.needs, core.CapabilityPairRates) {
+	if way == core.TimeSlice && slices.Contains(needs, core.CapabilityPairRates) {
 		w.drawPairs()
 	}
 }

@@ -35,9 +35,8 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 	if s.options.pools {
 		w.drawPools()
 	}
-	s.drawSharing(w, tr)
-	_, allocates := any(tr.policy).(core.Allocator)
-	rest.free.beside = allocates && len(s.factory.Sharing) == 0
+	s.drawSharing(w, tr.needs)
+	rest.free.beside = isOf[core.Allocator, S]() && len(s.factory.Sharing) == 0
 	interval := rapid.SampledFrom([]float64{0, 60}).Draw(t, "interval")
 	options := core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0}
 	p := core.NewPipeline(cloneCluster(w.cluster), s.compose(s.slot.wrap(tr), rest), options, nil, w)
