@@ -18,8 +18,8 @@ func sharedDevices(how core.Sharing, jobs ...*coretest.JobBuilder) *core.View {
 	return v
 }
 
-// Who keeps running jobs where they are grants everyone, for the placement to see who fits. Others end where the devices do; a pinned job that they
-// do not suffice for comes first once it runs, and the walk goes on behind where it ended.
+// Who keeps running jobs where they are grants everyone, for the placement to see who fits. Others end where the devices do; if the job that they do not suffice
+// for runs all the same, the walk may end elsewhere.
 func TestBlockingWhereDevicesAreShared(t *testing.T) {
 	const nobody, second, third = 0, 1, 2
 	blocking := func(config map[string]any) map[string]any {
@@ -42,20 +42,23 @@ func TestBlockingWhereDevicesAreShared(t *testing.T) {
 		"fifo, with backfill":     {NewFIFO(), map[string]any{"queue": queue.Backfill}, core.Fractional, second, "0×6", forever},
 		"srtf without preemption": {NewSRTF(), blocking(map[string]any{"preemptive": false}), core.Fractional, third, "0×6| 1×4| 2×5|", forever},
 
-		"fifo that preempts":                     {NewFIFO(), map[string]any{"preemptive": true}, core.Fractional, second, "0×6| 1×4|", 1000},
-		"fifo that preempts, another one pinned": {NewFIFO(), map[string]any{"preemptive": true}, core.Fractional, third, "0×6| 1×4|", forever},
-		"fifo that preempts, whole devices":      {NewFIFO(), map[string]any{"preemptive": true}, core.Exclusive, second, "0×6| 1×4|", forever},
-		"srtf":                                   {NewSRTF(), blocking(nil), core.Fractional, third, "1×4| 2×5|", 1000},
-		"srtf, none pinned":                      {NewSRTF(), blocking(nil), core.Fractional, nobody, "1×4| 2×5|", forever},
-		"tetris":                                 {NewTetris(), blocking(map[string]any{"step_times": false}), core.Mig, third, "1×4| 2×5|", 1000},
-		"tetris, none pinned":                    {NewTetris(), blocking(map[string]any{"step_times": false}), core.Mig, nobody, "1×4| 2×5|", forever},
-		"drf":                                    {NewDRF(), blocking(map[string]any{"by": drfByJob}), core.TimeSlice, third, "1×4| 2×5|", 1000},
-		"drf, none pinned":                       {NewDRF(), blocking(map[string]any{"by": drfByJob}), core.TimeSlice, nobody, "1×4| 2×5|", forever},
-		"tiresias":                               {NewTiresias(), blocking(nil), core.Fractional, second, "0×6| 1×4|", 1000},
-		"tiresias, none pinned":                  {NewTiresias(), blocking(nil), core.Fractional, nobody, "0×6| 1×4|", 10_500},
-		"tiresias, whole devices":                {NewTiresias(), blocking(nil), core.Exclusive, second, "0×6| 1×4|", 10_500},
-		"las, who grants not all":                {NewLAS(), blocking(nil), core.Fractional, nobody, "1×4| 2×5|", 1000},
-		"las, where one is pinned":               {NewLAS(), blocking(nil), core.Fractional, third, "1×4| 2×5|", 1000},
+		"fifo that preempts":                {NewFIFO(), map[string]any{"preemptive": true}, core.Fractional, second, "0×6| 1×4|", 1000},
+		"fifo that preempts, none pinned":   {NewFIFO(), map[string]any{"preemptive": true}, core.Fractional, nobody, "0×6| 1×4|", 1000},
+		"fifo that preempts, whole devices": {NewFIFO(), map[string]any{"preemptive": true}, core.Exclusive, second, "0×6| 1×4|", forever},
+		"srtf, whole devices":               {NewSRTF(), blocking(nil), core.Exclusive, third, "1×4| 2×5|", forever},
+		"tetris, whole devices":             {NewTetris(), blocking(map[string]any{"step_times": false}), core.Exclusive, third, "1×4| 2×5|", forever},
+		"drf, whole devices":                {NewDRF(), blocking(map[string]any{"by": drfByJob}), core.Exclusive, third, "1×4| 2×5|", forever},
+		"srtf":                              {NewSRTF(), blocking(nil), core.Fractional, third, "1×4| 2×5|", 1000},
+		"srtf, none pinned":                 {NewSRTF(), blocking(nil), core.Fractional, nobody, "1×4| 2×5|", 1000},
+		"tetris":                            {NewTetris(), blocking(map[string]any{"step_times": false}), core.Mig, third, "1×4| 2×5|", 1000},
+		"tetris, none pinned":               {NewTetris(), blocking(map[string]any{"step_times": false}), core.Mig, nobody, "1×4| 2×5|", 1000},
+		"drf":                               {NewDRF(), blocking(map[string]any{"by": drfByJob}), core.TimeSlice, third, "1×4| 2×5|", 1000},
+		"drf, none pinned":                  {NewDRF(), blocking(map[string]any{"by": drfByJob}), core.TimeSlice, nobody, "1×4| 2×5|", 1000},
+		"tiresias":                          {NewTiresias(), blocking(nil), core.Fractional, second, "0×6| 1×4|", 1000},
+		"tiresias, none pinned":             {NewTiresias(), blocking(nil), core.Fractional, nobody, "0×6| 1×4|", 1000},
+		"tiresias, whole devices":           {NewTiresias(), blocking(nil), core.Exclusive, second, "0×6| 1×4|", 10_500},
+		"las, who grants not all":           {NewLAS(), blocking(nil), core.Fractional, nobody, "1×4| 2×5|", 1000},
+		"las, where one is pinned":          {NewLAS(), blocking(nil), core.Fractional, third, "1×4| 2×5|", 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			jobs := []*coretest.JobBuilder{
@@ -76,24 +79,17 @@ func TestBlockingWhereDevicesAreShared(t *testing.T) {
 	}
 }
 
-// An answer that grants everybody stands while nobody comes first by being seated: once the last of three that are together on the devices is pinned there,
-// las leaves another one out.
+// An answer that grants everybody stands where that is what the devices suffice for. Where one more is seated beside others, las leaves another one out once that
+// one has run for less long.
 func TestEverybodyIsGrantedAndOneOverruns(t *testing.T) {
-	for _, tc := range []struct {
-		pinned bool
-		until  float64
-	}{{true, 1000}, {false, forever}} {
-		last := coretest.MakeJob("p").Replicas(5).Share(500)
-		if tc.pinned {
-			last = last.Pinned()
-		}
+	for how, until := range map[core.Sharing]float64{core.Exclusive: forever, core.Fractional: 1000} {
 		policy := newPolicy(t, NewLAS(), map[string]any{"queue": queue.Blocking})
-		waiting := sharedDevices(core.Fractional, waits(4).Share(500), waits(3).Share(500), last.Waiting())
-		if got := allocate(t, policy, waiting, coretest.Rigid); got != "0×4| 1×3| 2×5|" {
-			t.Errorf("granted %s, want everybody", got)
+		v := sharedDevices(how, waits(4).Share(500), waits(3).Share(500), waits(5).Share(500))
+		if got := allocate(t, policy, v, coretest.Rigid); got != "0×4| 1×3| 2×5|" {
+			t.Errorf("%v: granted %s, want everybody", how, got)
 		}
-		if until := policy.(core.Steady).Standing().UntilSeconds; until != tc.until {
-			t.Errorf("pinned %v: stands until %v s, want %v", tc.pinned, until, tc.until)
+		if got := policy.(core.Steady).Standing().UntilSeconds; got != until {
+			t.Errorf("%v: stands until %v s, want %v", how, got, until)
 		}
 	}
 }

@@ -44,8 +44,8 @@ func TestBlockingGrantsEveryoneWhoIsKeptBesideOthers(t *testing.T) {
 	}{
 		"whole devices":             {true, core.Exclusive, true, 2, 500},
 		"parts":                     {true, core.Fractional, true, 3, 500},
-		"nobody is kept":            {false, core.Fractional, false, 2, 500},
-		"nobody is kept, turns":     {false, core.TimeSlice, false, 2, 500},
+		"nobody is kept":            {false, core.Fractional, false, 2, 60},
+		"nobody is kept, turns":     {false, core.TimeSlice, false, 2, 60},
 		"one comes first":           {false, core.Mig, true, 2, 60},
 		"one has devices as others": {false, core.Exclusive, true, 2, 500},
 	} {

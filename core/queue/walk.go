@@ -72,7 +72,7 @@ func (w *Walk) Offer(v *core.View, c *core.Candidate) bool {
 		return w.left > 0 || w.all
 	case w.Discipline == Blocking:
 		w.grant(c, n) // its verdict says why everyone waits
-		w.overruns = w.shares && c.Pinned
+		w.overruns = w.shares
 		return false
 	}
 	return w.left > 0
@@ -104,8 +104,8 @@ func (w *Walk) Kept() int { return w.kept }
 // Blocking one more may follow.
 func (w *Walk) Fitted() int { return w.fitted }
 
-// Standing is s, unless the last grant is one that the devices do not suffice for, of a pinned job that may be seated beside others: once it runs it is
-// granted first, and the walk goes on behind where it ended.
+// Standing is s, unless the last grant is one that the devices do not suffice for, and whose job may be seated all the same, beside others: once it runs it may
+// be served before others, and the walk ends elsewhere.
 func (w *Walk) Standing(s core.Standing) core.Standing {
 	if w.overruns {
 		s.UntilSeconds = w.now
