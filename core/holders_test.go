@@ -41,3 +41,46 @@ func TestHoldersCountDevicesOnce(t *testing.T) {
 		}
 	})
 }
+
+// Who is given other CPUs than it asks for has its part of a device all the same.
+func TestPartsOfThoseThatAreGivenCPUs(t *testing.T) {
+	v := &View{Cluster: &Cluster{Accelerators: []string{"t4"}, Sharing: Fractional, CountsResources: true, Nodes: []Node{{Devices: 1, CPUs: 8}}}}
+	var o occupancy
+	o.reset(v)
+	seats := []Seat{{Devices: 1}}
+	for id, want := range []bool{true, true, false} {
+		j := &Job{JobSpec: &JobSpec{ID: JobID(id), CPUs: 4, Share: &Share{Milli: 500}}}
+		if got := o.occupy(j, &Placement{Job: j.ID, Seats: seats, Resources: &Resources{CPUs: 1}}); got != want {
+			t.Errorf("job %d, of half a device, has a seat: %t, want %t", id, got, want)
+		}
+	}
+}
+
+// A job that moves gets another slice where it comes to, wherever its own began.
+func TestSlicesOfAJobThatMoves(t *testing.T) {
+	v := &View{Cluster: &Cluster{Accelerators: []string{"a100"}, Sharing: Mig, Nodes: []Node{{Devices: 1}, {ID: 1, Devices: 1}}}}
+	var o occupancy
+	o.reset(v)
+	runs := func(id JobID, node NodeID) *Job {
+		return &Job{JobSpec: &JobSpec{ID: id, Share: &Share{Milli: 100}}, State: Running, Held: 1, Seats: []Seat{{Node: node, Devices: 1}}, Sliced: &Sliced{Starts: []uint8{6}}}
+	}
+	stays, moves := runs(0, 1), runs(1, 0)
+	for _, j := range []*Job{stays, moves} {
+		if !o.occupy(j, &Placement{Job: j.ID, Seats: stays.Seats}) {
+			t.Errorf("job %d has no seat", j.ID)
+		}
+	}
+	if first, second := o.shares.SliceOf(stays.JobSpec, 1, 0), o.shares.SliceOf(moves.JobSpec, 1, 0); first != 6 || second == 6 || second == NoSlice {
+		t.Errorf("slices begin at %d and %d", first, second)
+	}
+}
+
+// On devices of which nobody checked that there is room, a job has no slice there, and those of its others.
+func TestSlicesWithoutRoom(t *testing.T) {
+	l := layouts{}
+	whole := &JobSpec{}
+	l.place(whole, []Seat{{Devices: 0b010}})
+	if got := l.place(whole, []Seat{{Devices: 0b111}}); len(got) != 3 || got[0] != 0 || got[1] != NoSlice || got[2] != 0 {
+		t.Errorf("slices begin at %v, want 0, nowhere and 0", got)
+	}
+}

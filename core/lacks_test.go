@@ -59,8 +59,9 @@ func TestLacks(t *testing.T) {
 		"a pool of no nodes": {
 			sharing: TimeSlice, pools: []Pool{{Name: "p", Devices: 1, DeviceMemoryGB: 48}}, spec: JobSpec{DeviceMemoryGB: 48}, want: device(48, 32), wantNames: "the 48 GB of device memory",
 		},
-		"a slice": {sharing: Mig, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, want: Lack{"device memory", 17, 16, "GB", "slice of its profile"}, wantNames: "the 17 GB of device memory"},
-		"a part":  {sharing: Fractional, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, wantNames: "the 17 GB of device memory"},
+		"a slice":                             {sharing: Mig, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, want: Lack{"device memory", 17, 16, "GB", "slice of its profile"}, wantNames: "the 17 GB of device memory"},
+		"nothing of a device that is divided": {sharing: Mig, spec: JobSpec{DeviceMemoryGB: 32, Share: share(0)}, wantNames: "the 32 GB of device memory"},
+		"a part":                              {sharing: Fractional, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, wantNames: "the 17 GB of device memory"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -55,6 +55,7 @@ func TestKnowsAny(t *testing.T) {
 		"an empty table":                       {[]*JobSpec{job("x", 1, NewPairTable(nil)), job("y", 1, NewPairTable(nil))}, []string{"v100"}, false},
 		"nobody, and no device":                {nil, nil, false},
 		"far apart, after one without a table": {[]*JobSpec{job("x", 1, nil), job("x", 1, table), job("z", 1, nil), job("y", 1, table)}, []string{"v100"}, true},
+		"one without a table comes first":      {[]*JobSpec{job("x", 1, nil), job("y", 1, table)}, []string{"v100"}, false},
 		"by the table of one alone":            {[]*JobSpec{job("y", 1, table), job("x", 1, nil)}, []string{"v100"}, false},
 	} {
 		if got := KnowsAny(tc.jobs, tc.on); got != tc.want {

@@ -53,27 +53,29 @@ func TestSpeedOnTheLine(t *testing.T) {
 	line.Speeds, memory.Speeds, modest.Speeds = nil, nil, nil
 	memory.Ideal = amounts(1, 20)
 	modest.Ideal, modest.Speedup = amounts(1, 5), 1
-	same := sensitive()
+	same, none := sensitive(), sensitive()
+	none.Speeds, none.Ideal, none.Speedup = nil, none.Base, 2
 	same.Speeds, same.Ideal = nil, amounts(2, 20)
 	for name, tc := range map[string]struct {
 		of   *core.Sensitivity
 		each core.Resources
 		want float64
 	}{
-		"the base":                             {line, amounts(2, 10), 1},
-		"the ideal":                            {line, amounts(8, 20), 3},
-		"the ideal less by rounding":           {line, amounts(7.9995, 20), 3},
-		"a third of the way":                   {line, amounts(4, 10), 1 + 2.0/3},
-		"memory, where CPUs are the same":      {same, amounts(2, 15), 2},
-		"half way":                             {line, amounts(5, 20), 2},
-		"less by rounding":                     {line, amounts(1.9995, 10), 1},
-		"of CPUs enough, memory costs nothing": {line, amounts(8, 10), 3},
-		"less than the base":                   {line, amounts(1, 10), 0.5},
-		"less memory than the base":            {line, amounts(8, 5), 1.5},
-		"twice the ideal":                      {line, amounts(16, 40), 3},
-		"memory, where CPUs do not matter":     {memory, amounts(1, 15), 2},
-		"an ideal below the base":              {modest, amounts(1, 5), 1},
-		"less than an ideal below the base":    {modest, amounts(1, 2.5), 0.5},
+		"the base":                               {line, amounts(2, 10), 1},
+		"the ideal":                              {line, amounts(8, 20), 3},
+		"the ideal less by rounding":             {line, amounts(7.9995, 20), 3},
+		"a third of the way":                     {line, amounts(4, 10), 1 + 2.0/3},
+		"all of it, where the ideal is the base": {none, amounts(2, 5), 1},
+		"memory, where CPUs are the same":        {same, amounts(2, 15), 2},
+		"half way":                               {line, amounts(5, 20), 2},
+		"less by rounding":                       {line, amounts(1.9995, 10), 1},
+		"of CPUs enough, memory costs nothing":   {line, amounts(8, 10), 3},
+		"less than the base":                     {line, amounts(1, 10), 0.5},
+		"less memory than the base":              {line, amounts(8, 5), 1.5},
+		"twice the ideal":                        {line, amounts(16, 40), 3},
+		"memory, where CPUs do not matter":       {memory, amounts(1, 15), 2},
+		"an ideal below the base":                {modest, amounts(1, 5), 1},
+		"less than an ideal below the base":      {modest, amounts(1, 2.5), 0.5},
 	} {
 		if got := tc.of.Speed(tc.each); math.Abs(got-tc.want) > 1e-12 {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
