@@ -103,3 +103,23 @@ func TestCapacityOfOneType(t *testing.T) {
 		})
 	}
 }
+
+func TestMayHave(t *testing.T) {
+	nodes := []Node{{Devices: 4, Pool: "p"}, {ID: 1, Devices: 2}, {ID: 2, Devices: 8, Pool: "p", Health: Gone}}
+	for name, tc := range map[string]struct {
+		grows bool
+		pools []Pool
+		want  int
+	}{
+		"no pools":                {true, nil, 6},
+		"two more nodes":          {true, []Pool{{Name: "p", Devices: 4, Max: 3}}, 14},
+		"two pools":               {true, []Pool{{Name: "p", Devices: 4, Max: 1}, {Name: "q", Devices: 3, Max: 2}}, 12},
+		"more nodes than at most": {true, []Pool{{Name: "p", Devices: 4, Max: 0}}, 6},
+		"nobody makes it grow":    {false, []Pool{{Name: "p", Devices: 4, Max: 3}}, 6},
+	} {
+		c := &Cluster{Accelerators: []string{"t4"}, Nodes: nodes, Pools: tc.pools, MayGrow: tc.grows}
+		if got := c.MayHave(); got != tc.want {
+			t.Errorf("%s: %d devices, want %d", name, got, tc.want)
+		}
+	}
+}

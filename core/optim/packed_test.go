@@ -211,6 +211,9 @@ func TestPackedFinishTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkPacked(t, p, r, func(i int, rate float64) bool { return finish.ratio(i, rate*(1+1e-3)) <= -r.Level*(1+1e-3) })
+		if r.Level > r.Bound {
+			t.Fatalf("level %v is above its bound %v", r.Level, r.Bound)
+		}
 		// The demands of a slightly lower ratio are more than the cluster can do: at them a level of 1 is not reached.
 		asked := Level{Floor: make([]float64, len(level.Slope)), Slope: make([]float64, len(level.Slope))}
 		most := 0.0

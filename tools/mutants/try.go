@@ -75,7 +75,7 @@ func (s *score) percent() float64 {
 	return 100 * float64(s.noticed+s.known) / float64(s.tried)
 }
 
-// try makes the changes of a package one after the other and runs its tests on each.
+// try makes the changes of a package one after the other and runs its tests on each. Where it is cut short, the score is of those that it came to.
 func (p *pack) try(ctx context.Context, o options, known survivors) (*score, error) {
 	work, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *pack) try(ctx context.Context, o options, known survivors) (*score, err
 	if err != nil {
 		return nil, err
 	}
-	s := &score{tried: len(chosen)}
+	s := &score{}
 	var lock sync.Mutex
 	var wait sync.WaitGroup
 	next := make(chan *mutant)
@@ -122,6 +122,7 @@ func (p *pack) try(ctx context.Context, o options, known survivors) (*score, err
 				noticed := reached[m.id] && t.notices(ctx, m.id)
 				lock.Lock()
 				switch {
+				case ctx.Err() != nil: // nobody knows
 				case noticed:
 					s.noticed++
 				case known[p.path+"/"+m.key()]:
@@ -141,6 +142,7 @@ func (p *pack) try(ctx context.Context, o options, known survivors) (*score, err
 	}
 	close(next)
 	wait.Wait()
+	s.tried = s.noticed + s.known + len(s.survivors)
 	slices.SortFunc(s.survivors, func(a, b *mutant) int { return a.id - b.id })
 	return s, ctx.Err()
 }
