@@ -197,7 +197,14 @@ func readSensitivity(t *table, spec *core.JobSpec) {
 			t.reject(csvName, "a value in each of ideal_cpus, ideal_memory_gb, ideal_speedup, base_cpus and base_memory_gb, or in none")
 			return
 		}
-		values[i] = t.number(csvIdealCPUs+i, aboveZero, maxCount, "a number")
+		low := float64(aboveZero)
+		if csvIdealCPUs+i == csvIdealSpeedup {
+			low = 1
+		}
+		values[i] = t.number(csvIdealCPUs+i, low, maxCount, "a number")
+	}
+	if t.ok() && values[2] > 1 && values[0] <= values[3] && values[1] <= values[4] {
+		t.reject(csvIdealSpeedup, "1, as the ideal is no more than the base")
 	}
 	spec.Sensitivity = &core.Sensitivity{
 		Ideal: core.Resources{CPUs: values[0], MemoryGB: values[1]}, Speedup: values[2], Base: core.Resources{CPUs: values[3], MemoryGB: values[4]},
