@@ -156,13 +156,13 @@ func readShare(t *table, spec *core.JobSpec) {
 		}
 	}
 	if t.has(csvUtilisation) {
-		spec.Utilisation = t.number(csvUtilisation, 0, 1, "a part of a device, 0 to 1")
+		spec.Utilisation = t.number(csvUtilisation, aboveZero, 1, "nothing where it is unknown, or a part of a device") // 0 would count as unknown
 	}
 	if t.has(csvDeviceMemory) {
 		spec.DeviceMemoryGB = t.number(csvDeviceMemory, 0, math.MaxFloat64, "a number of gigabytes")
 	}
 	if t.has(csvTolerance) {
-		spec.SlowdownTolerance = t.number(csvTolerance, 0, 1, "a part of the speed alone, 0 to 1")
+		spec.SlowdownTolerance = t.number(csvTolerance, aboveZero, 1, "nothing where it is unknown, or a part of the speed alone") // 0 would count as unknown
 	}
 	readIteration(t, &spec.Iteration)
 }
