@@ -130,19 +130,33 @@ func TestSensitivityCheck(t *testing.T) {
 		change func(*core.Sensitivity)
 		want   string // empty for none
 	}{
-		"sound":                 {func(*core.Sensitivity) {}, ""},
-		"seconds":               {func(s *core.Sensitivity) { s.IterationSeconds = 0 }, ""},
-		"an iteration below 0":  {func(s *core.Sensitivity) { s.IterationSeconds = -1 }, "iteration is -1"},
-		"no base":               {func(s *core.Sensitivity) { s.Base.CPUs = 0 }, "CPUs of the base is 0"},
-		"no memory of the base": {func(s *core.Sensitivity) { s.Base.MemoryGB = 0 }, "memory of the base is 0"},
-		"no ideal CPUs":         {func(s *core.Sensitivity) { s.Ideal.CPUs = -2 }, "ideal CPUs is -2"},
-		"no ideal memory":       {func(s *core.Sensitivity) { s.Ideal.MemoryGB = math.NaN() }, "ideal memory is NaN"},
-		"no speed-up":           {func(s *core.Sensitivity) { s.Speedup = math.Inf(1) }, "speed-up is +Inf"},
+		"sound":                {func(*core.Sensitivity) {}, ""},
+		"seconds":              {func(s *core.Sensitivity) { s.IterationSeconds = 0 }, ""},
+		"an iteration below 0": {func(s *core.Sensitivity) { s.IterationSeconds = -1 }, "iteration is -1"},
+		"no base":              {func(s *core.Sensitivity) { s.Base.CPUs = 0 }, "CPUs of the base is 0"},
+		"no ideal memory":      {func(s *core.Sensitivity) { s.Ideal.MemoryGB = math.NaN() }, "ideal memory is NaN"},
+		"no speed-up":          {func(s *core.Sensitivity) { s.Speedup = math.Inf(1) }, "speed-up is +Inf"},
+		"slower than the base": {func(s *core.Sensitivity) { s.Speedup = 0.99 }, "speed-up is 0.99, want a number of 1 or more"},
+		"a speed-up of NaN":    {func(s *core.Sensitivity) { s.Speedup = math.NaN() }, "speed-up is NaN"},
+		"faster with no more":  {func(s *core.Sensitivity) { s.Ideal, s.Speedup = s.Base, 1.01 }, "speed-up is 1.01, want 1, for the ideal is no more than the base"},
+		"as fast with no more": {func(s *core.Sensitivity) { s.Ideal, s.Speedup = s.Base, 1 }, ""},
+		"as fast with less":    {func(s *core.Sensitivity) { s.Ideal, s.Speedup = s.Base.Times(0.5), 1 }, ""},
+		"faster with memory alone": {func(s *core.Sensitivity) {
+			s.Ideal, s.Speedup = core.Resources{CPUs: s.Base.CPUs, MemoryGB: s.Base.MemoryGB + 1}, 1.01
+		}, ""},
+		"an amount twice":       {func(s *core.Sensitivity) { s.CPUs[1] = s.CPUs[0] }, "do not ascend"},
+		"an amount of NaN":      {func(s *core.Sensitivity) { s.MemoryGB[1] = math.NaN() }, "measured amount is NaN"},
+		"speeds of nothing":     {func(s *core.Sensitivity) { s.CPUs, s.MemoryGB, s.Speeds = nil, nil, [][]float64{} }, "there are speeds, want the amounts"},
+		"slower with CPUs":      {func(s *core.Sensitivity) { s.Speeds[1][1] = s.Speeds[0][1] / 2 }, "with fewer CPUs, want no less"},
+		"slower with memory":    {func(s *core.Sensitivity) { s.Speeds[0][1] = s.Speeds[0][0] / 2 }, "with less memory, want no less"},
+		"as fast with CPUs":     {func(s *core.Sensitivity) { s.Speeds[1] = s.Speeds[0] }, ""},
 		"not ascending":         {func(s *core.Sensitivity) { s.CPUs[0] = 3 }, "do not ascend"},
 		"an amount of 0":        {func(s *core.Sensitivity) { s.CPUs[0] = 0 }, "measured amount is 0"},
 		"a short row":           {func(s *core.Sensitivity) { s.Speeds[1] = s.Speeds[1][:2] }, "row 1 of the speeds"},
 		"rows missing":          {func(s *core.Sensitivity) { s.Speeds = s.Speeds[:2] }, "there are 2 rows"},
 		"speed of 0":            {func(s *core.Sensitivity) { s.Speeds[0][0] = 0 }, "speed is 0"},
+		"no memory of the base": {func(s *core.Sensitivity) { s.Base.MemoryGB = 0 }, "memory of the base is 0"},
+		"no ideal CPUs":         {func(s *core.Sensitivity) { s.Ideal.CPUs = -2 }, "ideal CPUs is -2"},
 	} {
 		of := sensitive()
 		tc.change(of)

@@ -83,6 +83,7 @@ type antMan struct {
 	left    []core.JobID               // scratch
 	choices []antManDevice             // scratch
 	nodes   []core.NodeID              // scratch
+	memory  []float64                  // scratch: of devices
 }
 
 const nobody core.JobID = -1
@@ -298,6 +299,7 @@ func (p *antMan) seatAll(v *core.View, grants []core.Grant, who func(int) bool) 
 		if !seated {
 			p.open[i] = false
 			p.refuse(v, g, false)
+			p.explain(v, g, &p.unseated[len(p.unseated)-1])
 			p.close(v, g)
 			continue
 		}
@@ -308,6 +310,76 @@ func (p *antMan) seatAll(v *core.View, grants []core.Grant, who func(int) bool) 
 		p.settle(v, grants, i, seats)
 		p.refuseGroup(v, grants, i)
 	}
+}
+
+// explain tells an opportunistic job how many devices have room for another one, and anybody whom they have room for that their memory is short.
+func (p *antMan) explain(v *core.View, g *core.Grant, verdict *core.Verdict) {
+	j := v.Jobs[g.Job]
+	if j.BestEffort && !p.alone && verdict.Reason != core.AcceleratorMissing && verdict.Reason != core.BlockedByEarlier {
+		room := 0
+		for t := range p.spare {
+			if p.seater.open(v, g, core.AcceleratorID(t)) {
+				room = max(room, p.spare[t])
+			}
+		}
+		if verdict.Reason, verdict.Available = core.WaitingForDevices, float64(room); room >= g.Replicas {
+			verdict.Reason = core.Fragmented
+		}
+	}
+	if j.DeviceMemoryGB > 0 && v.Cluster.Sharing != core.Exclusive {
+		p.eachPool(v, g, func(in pool) bool {
+			memory, short := p.memoryFor(v, g, in)
+			if short {
+				blameDeviceMemory(verdict, j.DeviceMemoryGB, memory)
+			}
+			return short
+		})
+	}
+}
+
+// memoryFor is the memory that is left at most of enough devices of a pool that have everything else that a job needs of them, and whether there are such devices.
+func (p *antMan) memoryFor(v *core.View, g *core.Grant, in pool) (gigabytes float64, found bool) {
+	j := v.Jobs[g.Job]
+	if j.BestEffort && among(p.spare, in) < g.Replicas || !j.BestEffort && among(p.vacant, in) < g.Replicas {
+		return 0, false
+	}
+	light := *j.JobSpec
+	light.DeviceMemoryGB = 0
+	largest, _ := p.largest(v, in)
+	kept := p.Keeps == keepsFirst && slices.ContainsFunc(p.keeper, func(k core.JobID) bool { return k == g.Job })
+	p.memory = p.memory[:0]
+	for i := range v.Cluster.Nodes {
+		n, first := core.NodeID(i), len(p.memory)
+		if !in(v.Cluster.Nodes[i].Accelerator) || !j.BestEffort && (!p.mayTake(g, n) || kept && p.keeper[n] != g.Job) {
+			continue
+		}
+		for rest := p.shares.Usable(n); rest != 0; rest &= rest - 1 {
+			d := rest.First()
+			taken := p.owned[n]&(1<<d) != 0
+			if j.BestEffort {
+				taken = p.beside[p.hosts[i]+d] >= p.most
+			}
+			if !taken && p.shares.FitsOn(&light, n, d) {
+				p.memory = append(p.memory, p.shares.DeviceMemoryLeft(n, d))
+			}
+		}
+		switch {
+		case j.BestEffort: // on as many nodes as it takes
+		case g.Replicas > largest: // on idle nodes
+			if len(p.memory)-first < p.shares.Usable(n).Count() {
+				p.memory = p.memory[:first]
+			}
+		default:
+			if len(p.memory) >= g.Replicas {
+				gigabytes, found = max(gigabytes, least(p.memory, g.Replicas)), true
+			}
+			p.memory = p.memory[:0]
+		}
+	}
+	if len(p.memory) >= g.Replicas {
+		gigabytes, found = least(p.memory, g.Replicas), true
+	}
+	return gigabytes, found && gigabytes < j.DeviceMemoryGB
 }
 
 // pool reports which accelerator types a job may be on at once.

@@ -152,6 +152,13 @@ func follow(t *rapid.T, v *core.View, seating core.Seating) {
 	}
 	for _, u := range seating.Unseated {
 		j, idle := v.Jobs[u.Job], [2]int{}
+		last := !slices.ContainsFunc(seating.Placed, func(p core.Placement) bool { return p.Job > u.Job && moves(v, p) == 1 })
+		if u.Message == shortOfMemory && !lacksMemory(c, &left, j, u, last) {
+			t.Fatalf("job %d of %d replicas, %+v and %v GB, is told %s of %+v", u.Job, j.Requested, j.Share, j.DeviceMemoryGB, u.Explain(), c)
+		}
+		if u.Wanted <= u.Available && u.Reason == core.WaitingForDevices || u.Wanted <= 0 {
+			t.Fatalf("job %d of %d replicas, %+v, is told %s", u.Job, j.Requested, j.Share, u.Explain())
+		}
 		byType, largest := [2]int{}, 0
 		for i := range c.Nodes {
 			n := &c.Nodes[i]
@@ -185,6 +192,34 @@ func follow(t *rapid.T, v *core.View, seating core.Seating) {
 			j.State, j.Sliced, j.Seats, j.Held = core.Running, &core.Sliced{Starts: slicesOf[j.ID]}, slices.Clone(seating.Placed[i].Seats), core.Replicas(seating.Placed[i].Seats)
 		}
 	}
+}
+
+// lacksMemory reports whether nodes that have all else that a refused job needs have no more memory of their devices than it is told, and, if nobody was
+// seated since, whether there is such a node.
+func lacksMemory(c *core.Cluster, left *core.Shares, j *core.Job, u core.Verdict, last bool) bool {
+	light := *j.JobSpec
+	light.DeviceMemoryGB = 0
+	lacks := !last
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		if n.Health != core.Ready || !j.Accepts(c, n.Accelerator) || roomFor(c, left, &light, n) < j.Requested {
+			continue
+		}
+		enough := 0
+		for device := range n.Devices {
+			memory := left.DeviceMemoryLeft(n.ID, device)
+			if c.Sharing == core.Mig {
+				memory = n.DeviceMemoryGB * float64(mig.Of(j.Slice()).Memory) / mig.Slices
+			}
+			if left.FitsOn(&light, n.ID, device) && memory > u.Available+1e-3 {
+				enough++
+			}
+		}
+		if lacks = true; enough >= j.Requested {
+			return false
+		}
+	}
+	return lacks && u.Wanted == j.DeviceMemoryGB && u.Available < u.Wanted
 }
 
 // moves is 1 for a placement that gives a job other seats than it has.

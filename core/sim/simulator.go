@@ -54,7 +54,7 @@ func (o *opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload
 	})
 	s.nodes = newNodeEvents(o.config, c, o.settings.Rand)
 	if c.Sharing != core.Exclusive {
-		s.sharing = &sharing{model: o.config.CoLocation.model(), cluster: s.cluster, on: make(map[deviceAt][]*simJob)}
+		s.sharing = &sharing{model: withMemory(o.config.CoLocation.model(), s.cluster), cluster: s.cluster, on: make(map[deviceAt][]*simJob)}
 		if err := s.readPairs(ctx); err != nil {
 			return nil, err
 		}
