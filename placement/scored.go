@@ -22,13 +22,14 @@ type scored struct {
 	cluster       *core.Cluster
 	healthChanges int
 	nodes         int
-	perNode       []int        // scratch: replicas of a job on a node, by type
-	on            []int        // nodes by type, but for those that are gone
-	left          []int64      // thousandths of devices that nobody has, by type
-	jobs          []*seatedJob // by JobID; nil for those without seats
-	holding       []core.JobID // those with seats
-	tasks         []score.Task // of the jobs seen
-	known         int          // of them when the scorer was made
+	on            []int                 // nodes by type, but for those that are gone
+	left          []int64               // thousandths of devices that nobody has, by type
+	jobs          []*seatedJob          // by JobID; nil for those without seats
+	holding       []core.JobID          // those with seats, in any order
+	most          map[replicaKind][]int // what mostOn answered while nodes are what they are
+	asked         unit                  // scratch: the task that is asked for, which would be allocated otherwise
+	tasks         []score.Task          // of the jobs seen
+	known         int                   // of them when the scorer was made
 	by            score.Scorer
 	seen          core.JobID // jobs before it were seen
 
@@ -47,6 +48,7 @@ type seatedJob struct {
 	slices []uint8    // where they begin, device by device
 	unit   score.Task // of a replica
 	round  int        // in which it was granted last
+	at     int        // in holding
 }
 
 // Place seats grants in their order; first those that stay.
@@ -55,15 +57,9 @@ func (p *scored) Place(_ context.Context, v *core.View, grants []core.Grant) (co
 		return core.Seating{}, fmt.Errorf("the cluster has %d accelerator types, and placement by score knows %d", types, score.MaxTypes)
 	}
 	p.begin(v)
-	p.forget(v)
-	for i := range grants {
-		if g := &grants[i]; p.stays(v, g) {
-			p.placed = append(p.placed, core.Placement{Job: g.Job, Seats: v.Jobs[g.Job].Seats})
-		} else {
-			p.rest = append(p.rest, i)
-		}
+	if !p.leave(v, grants) {
+		p.leaveAll(v, grants)
 	}
-	p.drop(func(id core.JobID) bool { return p.jobs[id].round != p.round })
 	for _, i := range p.rest {
 		g := &grants[i]
 		if first := len(p.seats); p.seat(v, g) {
@@ -76,6 +72,57 @@ func (p *scored) Place(_ context.Context, v *core.View, grants []core.Grant) (co
 		}
 	}
 	return core.Seating{Placed: p.placed, Unseated: p.unseated}, nil
+}
+
+// leave leaves those where they are that go on with what they hold, and drops the others, in one walk. It reports false where what a job holds is not what is known of it.
+func (p *scored) leave(v *core.View, grants []core.Grant) bool {
+	for _, id := range v.Changed { // almost always all that there is to forget
+		if s := p.held(id); s != nil && !p.has(v.Job(id), s) {
+			p.release(id)
+		}
+	}
+	stay := 0
+	for i := range grants {
+		g := &grants[i]
+		j, s := v.Jobs[g.Job], p.held(g.Job)
+		if j.Held == 0 && s == nil {
+			p.rest = append(p.rest, i)
+			continue
+		}
+		if s == nil || !p.has(j, s) {
+			return false
+		}
+		if j.Held != g.Replicas || !within(v, g, j.Seats) {
+			p.rest = append(p.rest, i)
+			continue
+		}
+		s.round = p.round
+		p.placed = append(p.placed, core.Placement{Job: g.Job, Seats: j.Seats})
+		stay++
+	}
+	if stay < len(p.holding) {
+		p.drop(func(id core.JobID) bool { return p.jobs[id].round != p.round })
+	}
+	return true
+}
+
+// leaveAll is leave where the nodes were counted anew, or jobs were given other seats than they were told.
+func (p *scored) leaveAll(v *core.View, grants []core.Grant) {
+	p.placed, p.rest = p.placed[:0], p.rest[:0]
+	p.drop(func(id core.JobID) bool { return !p.has(v.Job(id), p.jobs[id]) })
+	for i := range grants {
+		if g := &grants[i]; p.stays(v, g) {
+			p.placed = append(p.placed, core.Placement{Job: g.Job, Seats: v.Jobs[g.Job].Seats})
+		} else {
+			p.rest = append(p.rest, i)
+		}
+	}
+	p.drop(func(id core.JobID) bool { return p.jobs[id].round != p.round })
+}
+
+// has reports whether a job has what is known of it. One that ended has nothing.
+func (p *scored) has(j *core.Job, s *seatedJob) bool {
+	return j != nil && core.SameSeats(s.seats, j.Seats) && slices.Equal(s.slices, j.Slices())
 }
 
 // Standing is for ever: nothing changes while the grants and the nodes do not.
@@ -139,7 +186,7 @@ func (p *scored) rebuild(v *core.View) {
 			p.walk.Close(core.NodeID(i))
 		}
 	}
-	p.perNode = make([]int, len(c.Accelerators))
+	p.most = make(map[replicaKind][]int)
 	p.on, p.left = make([]int, len(c.Accelerators)), make([]int64, len(c.Accelerators))
 	for i := range c.Nodes {
 		if n := &c.Nodes[i]; n.Health != core.Gone {
@@ -227,23 +274,13 @@ func (p *scored) stays(v *core.View, g *core.Grant) bool {
 	return p.take(g.Job, p.task(v, j.JobSpec, core.AnyAccelerator), j.Seats, j.Slices())
 }
 
-// forget gives back what jobs have no more, whatever they were given.
-func (p *scored) forget(v *core.View) {
-	p.drop(func(id core.JobID) bool {
-		j := v.Job(id)
-		return j == nil || !core.SameSeats(p.jobs[id].seats, j.Seats) || !slices.Equal(p.jobs[id].slices, j.Slices())
-	})
-}
-
 // drop gives back what those of the holding jobs have that it is true of.
 func (p *scored) drop(of func(core.JobID) bool) {
-	p.holding = slices.DeleteFunc(p.holding, func(id core.JobID) bool {
-		if of(id) {
+	for i := len(p.holding) - 1; i >= 0; i-- {
+		if id := p.holding[i]; of(id) {
 			p.release(id)
-			return true
 		}
-		return false
-	})
+	}
 }
 
 func (p *scored) held(id core.JobID) *seatedJob {
@@ -278,7 +315,7 @@ func (p *scored) take(id core.JobID, replica unit, seats []core.Seat, starts []u
 	for int(id) >= len(p.jobs) {
 		p.jobs = append(p.jobs, nil)
 	}
-	p.jobs[id] = &seatedJob{seats: slices.Clone(seats), slices: taken, unit: replica.Task, round: p.round}
+	p.jobs[id] = &seatedJob{seats: slices.Clone(seats), slices: taken, unit: replica.Task, round: p.round, at: len(p.holding)}
 	p.holding = append(p.holding, id)
 	return true
 }
@@ -331,6 +368,12 @@ func (p *scored) release(id core.JobID) {
 	s := p.jobs[id]
 	p.untake(unit{s.unit}, s.seats, s.slices)
 	p.jobs[id] = nil
+	last := p.holding[len(p.holding)-1]
+	p.holding = p.holding[:len(p.holding)-1]
+	if last != id {
+		p.holding[s.at] = last
+		p.jobs[last].at = s.at
+	}
 }
 
 // seat takes new seats for a job, if there are any: on one node, or, for one that is larger than any that it can run on, on several, of one type
@@ -343,7 +386,7 @@ func (p *scored) seat(v *core.View, g *core.Grant) bool {
 	if p.seatOn(v, g, replica, g.Replicas) {
 		return true
 	}
-	most := p.most(v, g, replica.Types)
+	most := p.mostOn(v, g, &replica)
 	switch largest := slices.Max(most); {
 	case largest == 0 || g.Replicas <= largest:
 		return false
@@ -361,18 +404,34 @@ func (p *scored) seat(v *core.View, g *core.Grant) bool {
 	return false
 }
 
-// most is how many replicas of a job an idle node of each type could have at most; 0 of types that it cannot run on.
-func (p *scored) most(v *core.View, g *core.Grant, types score.TypeSet) []int {
-	j := v.Jobs[g.Job]
-	clear(p.perNode)
+// mostOn is how many replicas of a job an idle node of each type could have at most; 0 of types that it cannot run on. O(nodes) for each distinct replica.
+func (p *scored) mostOn(v *core.View, g *core.Grant, replica *unit) []int {
+	kind := replicaKind{replica.Task, asked(v.Jobs[g.Job].DeviceMemoryGB)}
+	if most, known := p.most[kind]; known {
+		return most
+	}
+	most := make([]int, len(v.Cluster.Accelerators))
 	for i := range v.Cluster.Nodes {
 		n := &v.Cluster.Nodes[i]
-		if t := n.Accelerator; n.Health != core.Gone && types.Allows(t) && p.perNode[t] < n.Devices {
-			p.perNode[t] = max(p.perNode[t], v.Cluster.SeatsOn(j.JobSpec, n))
+		if t := n.Accelerator; n.Health != core.Gone && replica.Types.Allows(t) && most[t] < n.Devices {
+			most[t] = max(most[t], v.Cluster.SeatsOn(v.Jobs[g.Job].JobSpec, n))
 		}
 	}
-	return p.perNode
+	if len(p.most) == mostReplicas {
+		clear(p.most)
+	}
+	p.most[kind] = most
+	return most
 }
+
+// replicaKind is what decides how many replicas of a job a node could have.
+type replicaKind struct {
+	score.Task
+	deviceMemory int64
+}
+
+// mostReplicas bounds of how many distinct replicas is remembered how many a node could have.
+const mostReplicas = 1 << 11
 
 // seatOn is seat for one with at most so many replicas on a node.
 func (p *scored) seatOn(v *core.View, g *core.Grant, replica unit, most int) bool {
@@ -419,17 +478,18 @@ func (p *scored) open(v *core.View, g *core.Grant, t *unit) {
 
 // choose finds seats for so many replicas on one node, beside those taken since there were first of them.
 func (p *scored) choose(v *core.View, replica unit, n, first int) (core.Seat, bool) {
-	t := replica
+	t := &p.asked
+	*t = replica
 	t.times(n)
 	seat, found := p.walk.Choose(&t.Task)
 	if !found || seat.Devices != 0 {
 		return seat, found
 	}
-	if p.beside(v, &seat, &t, n, first) {
+	if p.beside(v, &seat, t, n, first) {
 		return seat, true
 	}
 	for i := range v.Cluster.Nodes {
-		if seat.Node = core.NodeID(i); p.beside(v, &seat, &t, n, first) {
+		if seat.Node = core.NodeID(i); p.beside(v, &seat, t, n, first) {
 			return seat, true
 		}
 	}
