@@ -31,6 +31,9 @@ func TestConformance(t *testing.T) {
 		"fgd": NewFGD(), "fragmentation": NewFragmentation(), "best_fit": NewBestFit(), "dot_product": NewDotProduct(), "packing": NewPacking(), "clustering": NewClustering(), "random": NewRandom(),
 	} {
 		t.Run(name, func(t *testing.T) { coretest.RunPlacer(t, factory, coretest.Pinning()) })
+		t.Run(name+" that spreads larger jobs alone", func(t *testing.T) {
+			coretest.RunPlacer(t, factory, coretest.Pinning(), coretest.WithConfig(map[string]any{"spread": spreadLarger}))
+		})
 	}
 	t.Run("buddy", func(t *testing.T) { coretest.RunPlacer(t, NewBuddy(), coretest.Pinning(), coretest.Evicting()) })
 	t.Run("gandiva_affinity", func(t *testing.T) {

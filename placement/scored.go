@@ -12,9 +12,22 @@ import (
 	"github.com/quartet-sched/quartet/placement/score"
 )
 
+// Who may be on several nodes where no node has room.
+const (
+	spreadElastic = "elastic"
+	spreadLarger  = "larger"
+)
+
+// ScoredConfig configures the placements by score.
+type ScoredConfig struct {
+	Spread string `config:"spread" doc:"who is spread over nodes where none has room for all of its replicas: elastic, jobs that are larger than any node, and those that could run with fewer replicas; larger, the former alone, and the others wait for a node" enum:"elastic|larger"`
+}
+
 // scored seats each job by itself where a score is highest, ties on the lowest node. A job that fits on one node waits for one; a larger one
-// gets as much as it can of one node after the other. Nobody moves. What is left of the nodes is kept from round to round.
+// gets as much as it can of one node after the other, and so does one for which no node has room that was granted more than its least number of
+// replicas: it would be granted as many again. Nobody moves. What is left of the nodes is kept from round to round.
 type scored struct {
+	ScoredConfig
 	scorer func(seen []score.Task) score.Scorer
 	learns bool // the scorer looks at the tasks seen
 
@@ -376,8 +389,8 @@ func (p *scored) release(id core.JobID) {
 	}
 }
 
-// seat takes new seats for a job, if there are any: on one node, or, for one that is larger than any that it can run on, on several, of one type
-// unless it mixes them.
+// seat takes new seats for a job, if there are any: on one node, or, for one that is larger than any that it can run on or that is elastic, on several, of one
+// type unless it mixes them.
 func (p *scored) seat(v *core.View, g *core.Grant) bool {
 	j, replica := v.Jobs[g.Job], p.task(v, v.Jobs[g.Job].JobSpec, g.Accelerator)
 	if p.open(v, g, &replica); replica.Devices == 0 {
@@ -387,8 +400,15 @@ func (p *scored) seat(v *core.View, g *core.Grant) bool {
 		return true
 	}
 	most := p.mostOn(v, g, &replica)
-	switch largest := slices.Max(most); {
-	case largest == 0 || g.Replicas <= largest:
+	largest := slices.Max(most)
+	if largest >= g.Replicas { // it would fit on an idle node
+		if p.Spread != spreadElastic || j.MinReplicas >= g.Replicas || !p.mayHold(g, &replica, most, j.MixesTypes) {
+			return false
+		}
+		largest = g.Replicas - 1
+	}
+	switch {
+	case largest == 0:
 		return false
 	case j.MixesTypes:
 		return p.seatOn(v, g, replica, largest)
@@ -396,7 +416,7 @@ func (p *scored) seat(v *core.View, g *core.Grant) bool {
 	for t := range most {
 		if on := replica; most[t] > 0 {
 			on.Types = 1 << uint(t)
-			if p.seatOn(v, g, on, most[t]) {
+			if p.seatOn(v, g, on, min(most[t], largest)) {
 				return true
 			}
 		}
@@ -432,6 +452,20 @@ type replicaKind struct {
 
 // mostReplicas bounds of how many distinct replicas is remembered how many a node could have.
 const mostReplicas = 1 << 11
+
+// mayHold reports whether as many devices as a job was granted are left, of one type or of all that it mixes. Who waits is asked about in every round.
+func (p *scored) mayHold(g *core.Grant, replica *unit, most []int, mixes bool) bool {
+	wanted, all := int64(g.Replicas)*int64(replica.Milli), int64(0)
+	for t := range most {
+		if most[t] == 0 {
+			continue
+		}
+		if all += p.left[t]; p.left[t] >= wanted {
+			return true
+		}
+	}
+	return mixes && all >= wanted
+}
 
 // seatOn is seat for one with at most so many replicas on a node.
 func (p *scored) seatOn(v *core.View, g *core.Grant, replica unit, most int) bool {
@@ -612,9 +646,9 @@ func (p *scored) blame(v *core.View, g *core.Grant, verdict *core.Verdict) {
 // byScore makes the factory of a placer that seats where a score is highest.
 func byScore(info core.Info, learns bool, scorer func(s core.Settings, seen []score.Task) score.Scorer) core.Factory[core.Placer] {
 	info.Counts, info.Sharing = true, []core.Sharing{core.Fractional, core.Mig}
-	info.Description += " A job that fits on one node waits for one; a larger one gets as much as it can of one node after the other. Counts shares and slices of devices, CPUs and memory. " +
-		"O(changed nodes × log nodes) for each new seating."
-	return core.NewFactory(info, core.None{}, func(_ core.None, s core.Settings) (core.Placer, error) {
-		return &scored{learns: learns, scorer: func(seen []score.Task) score.Scorer { return scorer(s, seen) }}, nil
+	info.Description += " A job that fits on one node waits for one; a larger one, and an elastic one for which no node has room, gets as much as it can of one node after the other. " +
+		"Counts shares and slices of devices, CPUs and memory. O(changed nodes × log nodes) for each new seating."
+	return core.NewFactory(info, ScoredConfig{Spread: spreadElastic}, func(c ScoredConfig, s core.Settings) (core.Placer, error) {
+		return &scored{ScoredConfig: c, learns: learns, scorer: func(seen []score.Task) score.Scorer { return scorer(s, seen) }}, nil
 	})
 }
