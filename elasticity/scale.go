@@ -53,6 +53,9 @@ func (s *scaled) scale(v *core.View, plan *core.Plan, r rule) (target core.Clust
 		if len(s.kinds[k].pools) == 0 {
 			continue
 		}
+		if c.CountsShares() {
+			s.kinds[k].holdingFirst(c)
+		}
 		l := &s.ladder
 		l.begin(v, &s.kinds[k])
 		for i := range c.Nodes {

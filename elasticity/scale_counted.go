@@ -2,6 +2,7 @@ package elasticity
 
 import (
 	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
@@ -84,6 +85,19 @@ func (s *scaled) chooseCounted(c *core.Cluster, kind int, j *core.Candidate) (po
 		}
 	})
 	return pools, room
+}
+
+// holdingFirst puts the pools last whose nodes hold none of the jobs: they grow when nothing else is left.
+func (k *poolKind) holdingFirst(c *core.Cluster) {
+	slices.SortStableFunc(k.pools, func(a, b int) int { return k.holdsNone(c, a) - k.holdsNone(c, b) })
+}
+
+// holdsNone is 1 for a pool whose nodes hold none of the jobs.
+func (k *poolKind) holdsNone(c *core.Cluster, pool int) int {
+	if slices.ContainsFunc(k.sizes, func(z size) bool { return z.and(c, &c.Pools[pool], 1).seats > z.seats }) {
+		return 0
+	}
+	return 1
 }
 
 // counts reports whether more than whole devices is counted.

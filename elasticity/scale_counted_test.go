@@ -1,6 +1,7 @@
 package elasticity
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,6 +82,45 @@ func TestPartsAreRoundedSoThatTheyAddUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, rounded(tc.list, tc.used, tc.weight)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Nodes are of the cheapest pool of those of a type that hold jobs.
+func TestPoolsThatHoldGrowFirst(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cpus  float64 // of each of four jobs
+		nodes []int   // that there are
+		want  string
+	}{
+		"all hold":                      {1, []int{0, 0, 0}, "poor 1, rich 0, dear 0"},
+		"the cheapest holds none":       {8, []int{0, 0, 0}, "poor 0, rich 1, dear 0"},
+		"one of the cheapest is there":  {8, []int{1, 0, 0}, "poor 1, rich 1, dear 0"},
+		"the one that holds is at most": {16, []int{0, 0, 0}, "poor 0, rich 1, dear 1"},
+		"none holds":                    {99, []int{0, 0, 0}, "poor 0, rich 0, dear 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := poolsView(0, []core.Pool{
+				{Name: "poor", Devices: 4, CPUs: 4, Max: 5, PricePerHour: 1}, {Name: "rich", Devices: 4, CPUs: 32, Max: 1, PricePerHour: 2}, {Name: "dear", Devices: 4, CPUs: 64, Max: 5, PricePerHour: 3},
+			}, tc.nodes)
+			v.Cluster.CountsResources = true
+			var jobs []core.Candidate
+			for i := range core.JobID(4) {
+				j := jobFor(unknowns(1), "t4")
+				j.ID, j.CPUs = i, tc.cpus
+				jobs = append(jobs, j)
+			}
+			target, err := scalerOf(t, NewQueueScaler(), nil).Scale(t.Context(), v, &core.Plan{Candidates: jobs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]int{}
+			for _, p := range target.Pools {
+				got[p.Pool] = p.Nodes
+			}
+			if sizes := fmt.Sprintf("poor %d, rich %d, dear %d", got["poor"], got["rich"], got["dear"]); sizes != tc.want {
+				t.Errorf("wants %s, want %s", sizes, tc.want)
 			}
 		})
 	}
