@@ -41,7 +41,9 @@ func TestGuaranteeLosses(t *testing.T) {
 	opportunistic := func(gb float64) *core.JobSpec { return &core.JobSpec{BestEffort: true, Weight: 1, DeviceMemoryGB: gb} }
 	owner := func(gb float64) *core.JobSpec { return &core.JobSpec{Weight: 1, DeviceMemoryGB: gb, Utilisation: 0.5} }
 	memory := map[string]float64{"v100": 16}
-	of := func(cost, spill float64) Guarantee { return Guarantee{Least: 0.05, Cost: cost, Spill: spill, DeviceMemoryGB: memory} }
+	of := func(cost, spill float64) Guarantee {
+		return Guarantee{Least: 0.05, Cost: cost, Spill: spill, DeviceMemoryGB: memory}
+	}
 	cases := map[string]struct {
 		model       Guarantee
 		self        *core.JobSpec
