@@ -313,8 +313,11 @@ func TestPackedWithManyJobs(t *testing.T) {
 				var level Level
 				var finish Finish
 				for i := range n {
-					class := i // each has a member
-					if i >= classes {
+					class := 0
+					switch {
+					case i < classes: // each has a member
+						class = i
+					case i < 4*classes: // the others have few, which have to be beside themselves
 						class = rapid.IntRange(0, classes-1).Draw(t, "class")
 					}
 					p.Classes[class].Members = append(p.Classes[class].Members, i)
