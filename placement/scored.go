@@ -45,6 +45,8 @@ type scored struct {
 	known         int                   // of them when the scorer was made
 	by            score.Scorer
 	seen          core.JobID // jobs before it were seen
+	drawn         bool       // for a grant of the round that was refused
+	now           float64
 
 	round    int
 	closed   []bool // by type: a job before keeps its turn there
@@ -138,12 +140,19 @@ func (p *scored) has(j *core.Job, s *seatedJob) bool {
 	return j != nil && core.SameSeats(s.seats, j.Seats) && slices.Equal(s.slices, j.Slices())
 }
 
-// Standing is for ever: nothing changes while the grants and the nodes do not.
-func (p *scored) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
+// Standing is for ever: nothing changes while the grants and the nodes do not, unless a scorer drew for a grant before it was refused: it does so again in the next
+// round, and what others are drawn then depends on it.
+func (p *scored) Standing() core.Standing {
+	if p.drawn {
+		return core.Standing{UntilSeconds: p.now}
+	}
+	return core.Standing{UntilSeconds: math.Inf(1)}
+}
 
 // begin forgets the last answer, and what is left of the nodes if they are not those of before.
 func (p *scored) begin(v *core.View) {
 	p.round++
+	p.drawn, p.now = false, v.NowSeconds
 	p.rest, p.seats, p.placed, p.unseated = p.rest[:0], p.seats[:0], p.placed[:0], p.unseated[:0]
 	p.look(v)
 	learned := p.by == nil || p.learns && len(p.tasks) > p.known+p.known/4
@@ -490,6 +499,7 @@ func (p *scored) seatOn(v *core.View, g *core.Grant, replica unit, most int) boo
 	if core.Replicas(p.seats[first:]) == g.Replicas && p.take(g.Job, replica, p.seats[first:], nil) {
 		return true
 	}
+	p.drawn = p.drawn || len(p.seats) > first && score.Draws(p.by)
 	p.seats = p.seats[:first]
 	return false
 }
