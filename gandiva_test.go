@@ -134,7 +134,7 @@ func TestGandivaPartsPairsThatAreNotWorthIt(t *testing.T) {
 			replicas := rapid.IntRange(1, 4).Draw(t, "replicas")
 			fmt.Fprintf(trace, "j%d,%s,%v,%v,%d,%d,%d,%v,%v,%v\n", i, rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "application"), rapid.Float64Range(0, 300).Draw(t, "submit"), rapid.Float64Range(1, 1500).Draw(t, "duration"),
 				replicas, replicas, replicas+rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "more"), rapid.SampledFrom([]float64{0.1, 1, 3}).Draw(t, "weight"),
-				rapid.SampledFrom([]float64{0, 0.1, 0.4, 0.7, 1}).Draw(t, "utilisation"), rapid.SampledFrom([]float64{0, 4, 8, 12, 16}).Draw(t, "memory"))
+				rapid.SampledFrom([]string{"", "0.1", "0.4", "0.7", "1"}).Draw(t, "utilisation"), rapid.SampledFrom([]float64{0, 4, 8, 12, 16}).Draw(t, "memory"))
 		}
 		path := filepath.Join(folder, "trace.csv")
 		if err := os.WriteFile(path, []byte(trace.String()), 0o600); err != nil {

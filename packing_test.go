@@ -134,8 +134,8 @@ func TestNobodyIsSlowedDownByMoreThanHeTolerates(t *testing.T) {
 		nodes := rapid.IntRange(1, 2).Draw(t, "nodes")
 		for i := range rapid.IntRange(1, 25).Draw(t, "jobs") {
 			fmt.Fprintf(trace, "j%d,%v,%v,%d,%v,%v,%v\n", i, rapid.Float64Range(0, 300).Draw(t, "submit"), rapid.Float64Range(1, 3000).Draw(t, "duration"),
-				rapid.IntRange(1, 4).Draw(t, "replicas"), rapid.SampledFrom([]float64{0, 0.1, 0.4, 0.5, 0.7, 0.9, 1}).Draw(t, "utilisation"),
-				rapid.SampledFrom([]float64{0, 0, 0.05, 0.2, 1}).Draw(t, "tolerance"), rapid.SampledFrom([]float64{0, 4, 8, 12, 16}).Draw(t, "memory"))
+				rapid.IntRange(1, 4).Draw(t, "replicas"), rapid.SampledFrom([]string{"", "0.1", "0.4", "0.5", "0.7", "0.9", "1"}).Draw(t, "utilisation"),
+				rapid.SampledFrom([]string{"", "", "0.05", "0.2", "1"}).Draw(t, "tolerance"), rapid.SampledFrom([]float64{0, 4, 8, 12, 16}).Draw(t, "memory"))
 		}
 		path := filepath.Join(folder, "trace.csv")
 		if err := os.WriteFile(path, []byte(trace.String()), 0o600); err != nil {

@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 		}))
 	})
 	t.Run("quota by dominant share", func(t *testing.T) {
-		coretest.RunAdmitter(t, NewQuota(), coretest.Counting(), coretest.WithConfig(map[string]any{
+		coretest.RunAdmitter(t, NewQuota(), coretest.Sharing(), coretest.WithConfig(map[string]any{
 			"default_share": 0.4, "tenants": []any{map[string]any{"name": "blue", "share": 0.2, "jobs": 2}},
 		}))
 	})

@@ -84,6 +84,9 @@ func (p *afs) open(v *core.View, candidates []core.Candidate, perNode int) int {
 			p.bids = append(p.bids, bid{replicas: c.Held})
 			continue
 		}
+		if queue.MayStay(v, c) {
+			p.standing.UntilSeconds = v.NowSeconds
+		}
 		b := bid{work: c.Response.RemainingWork, most: p.capacity.Limit(c, v.Cluster, c.Response.MaxReplicas)}
 		if math.IsNaN(b.work) {
 			b.work, p.standing.UntilSeconds = math.Inf(1), v.NowSeconds

@@ -99,7 +99,7 @@ func TestConformanceOfGroups(t *testing.T) {
 	for name, tc := range forms {
 		if strings.HasPrefix(name, "lucid") || strings.HasPrefix(name, "gandiva") || name == "antman" {
 			t.Run(name, func(t *testing.T) {
-				coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning(), coretest.Turns())
+				coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning(), coretest.Sharing())
 			})
 		}
 	}

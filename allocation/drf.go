@@ -198,4 +198,4 @@ func (p *drf) tenant(name string) *drfTenant {
 
 // Standing is for ever: shares are of what jobs want, and that changes by events only. By tenant a pinned job that is seated in the round counts before all
 // others in the next.
-func (p *drf) Standing() core.Standing { return p.standing }
+func (p *drf) Standing() core.Standing { return p.walk.Standing(p.standing) }

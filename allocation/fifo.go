@@ -25,7 +25,7 @@ func NewFIFO() core.Factory[core.Allocator] {
 		Description: "Running jobs keep their devices, unless preemptive is set; waiting ones are granted what they request in submission order. " +
 			"A job that lost its devices with a node waits in its old place. With queue blocking, a job that does not fit makes those behind it wait that can use a type which it can use. O(candidates) a round.",
 	}, FIFOConfig{Queue: queue.Blocking}, func(c FIFOConfig, _ core.Settings) (core.Allocator, error) {
-		return &fifo{preemptive: c.Preemptive, walk: queue.Walk{Discipline: c.Queue}}, nil
+		return &fifo{preemptive: c.Preemptive, walk: queue.Walk{Discipline: c.Queue, Keeps: !c.Preemptive}}, nil
 	})
 }
 
@@ -55,7 +55,8 @@ func (p *fifo) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 
 // Standing is for ever, unless a running job loses its devices in the round and takes its place among the waiting ones.
 // A job that is seated moves ahead of the waiting ones, who keep their order and find no more devices than before;
-// nothing here depends on the time. With preemption the order is the same whoever runs.
+// nothing here depends on the time. Where devices are shared, one may be seated that they did not suffice for: everyone is granted then. With preemption the
+// order is the same whoever runs.
 func (p *fifo) Standing() core.Standing {
-	return core.Standing{UntilSeconds: math.Inf(1), IfSeated: p.walk.Kept()}
+	return p.walk.Standing(core.Standing{UntilSeconds: math.Inf(1), IfSeated: p.walk.Kept()})
 }

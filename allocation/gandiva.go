@@ -111,7 +111,7 @@ type gandivaUnit struct {
 }
 
 func (p *gandiva) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	turnsOver := !p.asked || p.slicesUntil(v.NowSeconds) > p.slicesUntil(p.last)
+	turnsOver := !p.asked || p.slicesUntil(v.NowSeconds) > p.slicesUntil(p.before(v))
 	p.begin(v, candidates)
 	p.look(v, candidates)
 	p.charge(v, candidates)
@@ -145,6 +145,15 @@ func (p *gandiva) packs(v *core.View) bool {
 
 // slicesUntil is how many slices are over at a moment.
 func (p *gandiva) slicesUntil(seconds float64) float64 { return math.Floor(seconds / p.slice) }
+
+// before is the moment of the round before, or where jobs may share devices of a later one that was not held because nothing would have changed: whether turns
+// are over at an event is not to depend on that.
+func (p *gandiva) before(v *core.View) float64 {
+	if v.Cluster.Sharing != core.TimeSlice || v.IntervalSeconds == 0 {
+		return p.last
+	}
+	return max(p.last, (math.Ceil(v.NowSeconds/v.IntervalSeconds)-1)*v.IntervalSeconds)
+}
 
 // begin takes in who came and who left.
 func (p *gandiva) begin(v *core.View, candidates []core.Candidate) {

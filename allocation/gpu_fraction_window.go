@@ -29,7 +29,7 @@ func (s span) until(t float64) float64 { return s.Before + s.Rate*(t-s.From) }
 func partOf(held float64, demand int) float64 { return min(held/float64(demand), 1) }
 
 // see takes in what a job had up to now. What it holds changes between two rounds only where it loses devices; what it had before
-// that follows from its device-seconds, and so does what it had before it was first seen.
+// that follows from its device-seconds, of which a replica has its part, and so does what it had before it was first seen.
 func (a *attainment) see(j *core.Job, demand int, now, window float64) {
 	from := now
 	if !a.known {
@@ -39,7 +39,10 @@ func (a *attainment) see(j *core.Job, demand int, now, window float64) {
 	at := j.AsOfSeconds
 	if at > a.asOf {
 		const fine = 1e6 // a mean of whole numbers is one, whatever the rounding
-		held := math.Round((j.Attained-a.attained)/(at-a.asOf)*fine) / fine
+		held := float64(a.held)
+		if part := j.Part(); part > 0 { // one that takes nothing of its devices attains nothing
+			held = math.Round((j.Attained-a.attained)/part/(at-a.asOf)*fine) / fine
+		}
 		a.have(a.asOf, partOf(held, demand))
 		a.asOf, a.attained, from = at, j.Attained, at
 	} else if j.Held != a.held {

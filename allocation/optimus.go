@@ -75,6 +75,9 @@ func (p *optimus) giveLeast(v *core.View, candidates []core.Candidate) int {
 			p.shares = append(p.shares, share{replicas: c.Held, most: c.Held})
 			continue
 		}
+		if queue.MayStay(v, c) {
+			p.standing.UntilSeconds = v.NowSeconds
+		}
 		s := share{most: p.capacity.Limit(c, v.Cluster, c.Response.MaxReplicas), remaining: c.Response.RemainingWork}
 		if math.IsNaN(s.remaining) && c.Response.MaxReplicas > c.Response.MinReplicas {
 			s.remaining, p.standing.UntilSeconds = c.RemainingWork(v.NowSeconds), v.NowSeconds

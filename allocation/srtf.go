@@ -42,7 +42,7 @@ func NewSRTF() core.Factory[core.Allocator] {
 		Source:       "Blox, EuroSys'24; Tiresias, NSDI'19 (shortest, shortest-gpu); Synergy, OSDI'22 (speed)",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
 	}, SRTFConfig{Preemptive: true, Queue: queue.Backfill, StepTimes: true, Speed: baseSpeed}, func(c SRTFConfig, _ core.Settings) (core.Allocator, error) {
-		return &srtf{preemptive: c.Preemptive, weigh: c.WeighByDevices, steps: c.StepTimes, speeds: speeds{present: c.Speed == presentSpeed}, walk: queue.Walk{Discipline: c.Queue}}, nil
+		return &srtf{preemptive: c.Preemptive, weigh: c.WeighByDevices, steps: c.StepTimes, speeds: speeds{present: c.Speed == presentSpeed}, walk: queue.Walk{Discipline: c.Queue, Keeps: !c.Preemptive}}, nil
 	})
 }
 
@@ -130,5 +130,5 @@ func (p *srtf) Standing() core.Standing {
 	case p.walk.Discipline == queue.All:
 		s.IfSeated = 0
 	}
-	return s
+	return p.walk.Standing(s)
 }

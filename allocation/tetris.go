@@ -76,5 +76,5 @@ func (p *tetris) Standing() core.Standing {
 	case p.walk.Discipline == queue.All:
 		s.IfSeated = 0
 	}
-	return s
+	return p.walk.Standing(s)
 }

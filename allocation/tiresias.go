@@ -17,12 +17,19 @@ const (
 	insidePassedOver   = "passed_over_last"
 )
 
+// When a running job of tiresias sinks.
+const (
+	sinksAtThreshold  = "at_threshold"
+	sinksWholeSeconds = "whole_seconds"
+)
+
 // TiresiasConfig configures NewTiresias.
 type TiresiasConfig struct {
 	QueuesConfig
 	Inside         string    `config:"inside" doc:"order inside a queue: fifo by time of joining it, running_first with running jobs ahead, passed_over_last with those that were granted nothing gone to the end, gittins by Gittins index" enum:"fifo|running_first|passed_over_last|gittins"`
 	Samples        []float64 `config:"samples" doc:"service that past jobs needed, in device-seconds, from which gittins learns how much jobs need" min:"0"`
 	GittinsQuantum float64   `config:"gittins_quantum" doc:"service, in device-seconds, that the Gittins index looks ahead" min:"0"`
+	Sinks          string    `config:"sinks" doc:"when a running job moves to the next queue: at_threshold, as soon as its service is there; whole_seconds, at a round of its own once the seconds that takes, rounded up, are over, and at any other round that comes between, as in Muri's simulator; for reproductions" enum:"at_threshold|whole_seconds"`
 	Queue          string    `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
 }
 
@@ -42,7 +49,8 @@ func (c TiresiasConfig) Validate() error {
 //
 // Source: Tiresias (NSDI'19), discretised 2D-LAS, in the form of the Pollux artifact by default (two queues, FIFO
 // inside, smaller jobs behind one that does not fit pass it) and in that of its own simulator with running_first.
-// passed_over_last is the form of Muri's simulator (SIGCOMM'22).
+// passed_over_last with sinks whole_seconds is the form of Muri's simulator (SIGCOMM'22), which follows from its published means: a job of g devices
+// has a round of its own after the limit over g seconds of service, rounded up, wherever it was interrupted.
 // New jobs join the first queue in JobID order; then running jobs past a threshold join the tail of their new queue in
 // JobID order. Service counts requested replicas, not held ones. A job is promoted by its wait since it last ran.
 // O(candidates) a round; gittins sorts, O(candidates log candidates).
@@ -53,14 +61,16 @@ func NewTiresias() core.Factory[core.Allocator] {
 		Description: "A job starts in the first queue and moves to the tail of the next one when its service reaches a threshold. Queues are served in order. " +
 			"A job does not rise again unless promote_factor says so; it is then measured by its wait since it last ran. " +
 			"Service counts the replicas a job requests, not those it holds, and jobs of one moment join a queue in submission order. " +
-			"By default it is the form of the Pollux artifact; running_first is that of the publication's simulator, passed_over_last that of Muri's. " +
+			"By default it is the form of the Pollux artifact; running_first is that of the publication's simulator, passed_over_last with sinks whole_seconds that of Muri's. " +
 			"O(candidates) a round; gittins sorts, O(candidates log candidates).",
 		Source: "Tiresias, NSDI'19; Pollux artifact, OSDI'21",
 	}, TiresiasConfig{
-		QueuesConfig: usualQueues(), Inside: insideFIFO, GittinsQuantum: 3250, Queue: queue.Backfill,
+		QueuesConfig: usualQueues(), Inside: insideFIFO, GittinsQuantum: 3250, Sinks: sinksAtThreshold, Queue: queue.Backfill,
 	}, func(c TiresiasConfig, _ core.Settings) (core.Allocator, error) {
+		queues := newFeedbackQueues(c.QueuesConfig)
+		queues.wholeSeconds = c.Sinks == sinksWholeSeconds
 		return &tiresias{
-			feedbackQueues: newFeedbackQueues(c.QueuesConfig), inside: c.Inside, index: newGittins(c.Samples, c.GittinsQuantum),
+			feedbackQueues: queues, inside: c.Inside, index: newGittins(c.Samples, c.GittinsQuantum),
 			walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)},
 		}, nil
 	})
@@ -157,7 +167,7 @@ func (p *tiresias) byIndex(now float64, waiting []core.JobID, candidates []core.
 // others from then on, beside whom it fitted. With running_first a job that is seated
 // moves ahead of waiting ones, as do the granted with passed_over_last; those see fewer devices, so nothing changes if every fitting grant runs. A Gittins index
 // moves all the time, which matters unless everyone runs after the round.
-func (p *tiresias) Standing() core.Standing { return p.standing }
+func (p *tiresias) Standing() core.Standing { return p.walk.Standing(p.standing) }
 
 func (p *tiresias) stand(now float64, candidates []core.Candidate) core.Standing {
 	granted := len(p.walk.Grants())

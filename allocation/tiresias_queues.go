@@ -49,6 +49,7 @@ type feedbackQueues struct {
 	thresholds    []float64
 	wall          bool
 	promoteFactor float64
+	wholeSeconds  bool // a running job has a round of its own only after whole seconds of service
 
 	queues [][]core.JobID // each in the order of joining
 	jobs   []queued       // by JobID
@@ -115,7 +116,11 @@ func (p *feedbackQueues) weight(j *core.Job) float64 {
 
 // reached is the queue that the service of a job entitles it to.
 func (p *feedbackQueues) reached(q *queued, j *core.Job, now float64) int {
-	service := (j.ExecutedSeconds(now) - q.forgotten) * p.weight(j)
+	executed := j.ExecutedSeconds(now) - q.forgotten
+	if p.wholeSeconds {
+		executed += early // sums of many spans end a hair below the whole second at which all that reach it are to sink together
+	}
+	service := executed * p.weight(j)
 	queue := 0
 	for queue < len(p.thresholds) && service >= p.thresholds[queue] {
 		queue++
@@ -147,8 +152,11 @@ func (p *feedbackQueues) nextChange(now float64, candidates []core.Candidate, gr
 		q := &p.jobs[grants[i].Job]
 		if queue := int(q.queue) - 1; queue < len(p.thresholds) {
 			j := candidates[q.slot].Job
-			missing := p.thresholds[queue]/p.weight(j) - (j.ExecutedSeconds(now) - q.forgotten)
-			next = min(next, now+missing-early)
+			needs, before := p.thresholds[queue]/p.weight(j), early
+			if p.wholeSeconds {
+				needs, before = math.Ceil(needs), early/2
+			}
+			next = min(next, now+needs-(j.ExecutedSeconds(now)-q.forgotten)-before)
 		}
 	}
 	for i := range candidates {

@@ -53,6 +53,39 @@ func TestTiresias(t *testing.T) {
 	}
 }
 
+// A job of eight devices has 3250 device-seconds after 406.25 s. It has a round of its own after 407 s, and sinks in one that comes between.
+func TestTiresiasSinksAfterWholeSeconds(t *testing.T) {
+	cases := map[string]struct {
+		sinks    string
+		executed float64
+		queue    int32
+		until    float64
+	}{
+		"a whole second later":                  {sinksWholeSeconds, 406, 1, 1001},
+		"wherever it was interrupted":           {sinksWholeSeconds, 405.7, 1, 1001.3},
+		"past the threshold, in another round":  {sinksWholeSeconds, 406.25, 2, 1493.75},
+		"rounding does not keep it back":        {sinksWholeSeconds, 406.25 - 1e-9, 2, 1493.75},
+		"a threshold of whole seconds":          {sinksWholeSeconds, 899, 2, 1001},
+		"the last queue":                        {sinksWholeSeconds, 900, 3, forever},
+		"at the threshold itself where it may":  {sinksAtThreshold, 406, 1, 1000.25},
+		"at the threshold itself, it has to be": {sinksAtThreshold, 406.25 - 1e-9, 1, 1000},
+		"and not at the whole second behind it": {sinksAtThreshold, 406.25, 2, 1493.75},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			policy := newPolicy(t, NewTiresias(), map[string]any{"thresholds": []any{3250, 7200}, "sinks": tc.sinks})
+			v := eightDevices(runs(8).Executed(tc.executed-100, 0)) // it runs for another 100 s
+			grants := ask(t, policy, v, coretest.Rigid)
+			if got := policy.(*tiresias).jobs[0].queue; got != tc.queue {
+				t.Errorf("queue %d, want %d", got, tc.queue)
+			}
+			if got := standsUntil(t, policy, v, grants); got != tc.until && !(math.Abs(got-tc.until) <= 1e-5) {
+				t.Errorf("stands until %v s, want %v", got, tc.until)
+			}
+		})
+	}
+}
+
 // Job 1 sinks two rounds before job 0, so it is ahead of it in the second queue.
 func TestTiresiasSinksToTheTail(t *testing.T) {
 	policy := newPolicy(t, NewTiresias(), map[string]any{"thresholds": []any{1000}})

@@ -24,6 +24,10 @@ func (l *loader) noteTurns(c *Config, opener backend.Opener) {
 		return
 	}
 	least, setting, turn := turns.LeastTurn()
+	if interval := c.Round.Interval; turn && interval > 0 && max(interval, time.Duration(least*float64(time.Second))) < time.Second {
+		l.note(c, "round.interval", "set round.interval to 1s or more", "%q may decide anew in each of %.0f rounds that an hour of the run has, as they are held every %v",
+			c.Allocation.ID, time.Hour.Seconds()/interval.Seconds(), interval)
+	}
 	start := starting.LongestStart()
 	if !turn || start.Pause <= 0 {
 		return

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/quartet-sched/quartet/core/mig"
 )
@@ -67,6 +68,50 @@ func (k *Capacity) seatsFor(c *Cluster, spec *JobSpec) []int {
 // SeatsOn is how many replicas of a job a node could have if it were idle.
 func (c *Cluster) SeatsOn(spec *JobSpec, n *Node) int {
 	return c.seatsOn(spec, n.Devices, n.CPUs, n.MemoryGB, n.DeviceMemoryGB)
+}
+
+// Holds is what so many devices of a node, with all of its CPUs and memory, hold of jobs like one: the seats that a single one could have, no two on a device, and the replicas
+// of several together, by whatever they run out of first; +Inf where replicas take nothing that is counted.
+func (c *Cluster) Holds(spec *JobSpec, n *Node, devices int) (seats int, replicas float64) {
+	return c.holdsOn(spec, devices, n.CPUs, n.MemoryGB, n.DeviceMemoryGB)
+}
+
+// PoolHolds is Holds for an idle node of a pool.
+func (c *Cluster) PoolHolds(spec *JobSpec, p *Pool) (seats int, replicas float64) {
+	return c.holdsOn(spec, p.Devices, p.CPUs, p.MemoryGB, p.DeviceMemoryGB)
+}
+
+func (c *Cluster) holdsOn(spec *JobSpec, devices int, cpus, memoryGB, deviceMemoryGB float64) (seats int, replicas float64) {
+	if seats = c.seatsOn(spec, devices, cpus, memoryGB, deviceMemoryGB); seats == 0 {
+		return 0, 0
+	}
+	replicas = float64(devices) * c.perDevice(spec, deviceMemoryGB)
+	if c.CountsResources {
+		for _, of := range [...]struct{ asks, has float64 }{{spec.CPUs, cpus}, {spec.MemoryGB, memoryGB}} {
+			if one, all := asks(of.asks), has(of.has); one > 0 && all != unknown {
+				replicas = min(replicas, float64(all/one))
+			}
+		}
+	}
+	return seats, replicas
+}
+
+// perDevice is how many replicas like those of a job a device holds that has room for one.
+func (c *Cluster) perDevice(spec *JobSpec, memoryGB float64) float64 {
+	switch {
+	case c.Sharing == Exclusive || c.Sharing == TimeSlice: // who takes turns would have devices of his own
+		return 1
+	case spec.milli() == 0:
+		return math.Inf(1)
+	case c.Sharing == Mig:
+		slice := mig.Of(spec.Slice())
+		return float64(min(mig.ComputeSlices/slice.Compute, mig.Slices/slice.Memory))
+	}
+	each := int64(WholeDevice / spec.milli())
+	if one, all := asks(spec.DeviceMemoryGB), has(memoryGB); one > 0 && all != unknown {
+		each = min(each, all/one)
+	}
+	return float64(each)
 }
 
 // seatsOn is how many replicas of a job an idle node could have.

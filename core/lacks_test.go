@@ -19,16 +19,18 @@ func TestLacks(t *testing.T) {
 		want      Lack
 		wantNames string
 	}{
-		"nothing":               {sharing: TimeSlice},
-		"as much as there is":   {sharing: TimeSlice, spec: JobSpec{DeviceMemoryGB: 32}, wantNames: "the 32 GB of device memory"},
-		"a little more":         {sharing: TimeSlice, spec: JobSpec{DeviceMemoryGB: 32.001}, want: device(32.001, 32), wantNames: "the 32.001 GB of device memory"},
-		"of the type it names":  {sharing: TimeSlice, spec: JobSpec{DeviceMemoryGB: 32, Accelerators: []string{"t4"}}, want: device(32, 16), wantNames: "the 32 GB of device memory"},
-		"of the best it names":  {sharing: TimeSlice, spec: JobSpec{DeviceMemoryGB: 32, Accelerators: []string{"t4", "v100"}}, wantNames: "the 32 GB of device memory"},
-		"of none that there is": {sharing: TimeSlice, spec: JobSpec{DeviceMemoryGB: 32, Accelerators: []string{"h100"}}, wantNames: "the 32 GB of device memory"},
-		"not counted":           {sharing: Exclusive, whole: true, spec: JobSpec{DeviceMemoryGB: 64, CPUs: 99}},
-		"CPUs not counted":      {sharing: TimeSlice, whole: true, spec: JobSpec{CPUs: 99, MemoryGB: 999}},
-		"CPUs":                  {spec: JobSpec{CPUs: 9}, want: Lack{"CPUs", 9, 8, "CPUs", "node"}, wantNames: "the 9 CPUs"},
-		"memory":                {spec: JobSpec{CPUs: 8, MemoryGB: 65}, want: Lack{"memory", 65, 64.5, "GB", "node"}, wantNames: "the 8 CPUs and the 65 GB of memory"},
+		"nothing":                        {sharing: TimeSlice},
+		"as much as there is":            {sharing: TimeSlice, spec: JobSpec{DeviceMemoryGB: 32}, wantNames: "the 32 GB of device memory"},
+		"a little more":                  {sharing: TimeSlice, spec: JobSpec{DeviceMemoryGB: 32.001}, want: device(32.001, 32), wantNames: "the 32.001 GB of device memory"},
+		"of the type it names":           {sharing: TimeSlice, spec: JobSpec{DeviceMemoryGB: 32, Accelerators: []string{"t4"}}, want: device(32, 16), wantNames: "the 32 GB of device memory"},
+		"of the best it names":           {sharing: TimeSlice, spec: JobSpec{DeviceMemoryGB: 32, Accelerators: []string{"t4", "v100"}}, wantNames: "the 32 GB of device memory"},
+		"of none that there is":          {sharing: TimeSlice, spec: JobSpec{DeviceMemoryGB: 32, Accelerators: []string{"h100"}}, wantNames: "the 32 GB of device memory"},
+		"not counted":                    {sharing: Exclusive, whole: true, spec: JobSpec{DeviceMemoryGB: 64, CPUs: 99}},
+		"memory of shared devices alone": {sharing: TimeSlice, whole: true, spec: JobSpec{DeviceMemoryGB: 33}, want: device(33, 32), wantNames: "the 33 GB of device memory"},
+		"of devices that nobody shares":  {spec: JobSpec{DeviceMemoryGB: 64}},
+		"CPUs not counted":               {sharing: TimeSlice, whole: true, spec: JobSpec{CPUs: 99, MemoryGB: 999}},
+		"CPUs":                           {spec: JobSpec{CPUs: 9}, want: Lack{"CPUs", 9, 8, "CPUs", "node"}, wantNames: "the 9 CPUs"},
+		"memory":                         {spec: JobSpec{CPUs: 8, MemoryGB: 65}, want: Lack{"memory", 65, 64.5, "GB", "node"}, wantNames: "the 8 CPUs and the 65 GB of memory"},
 		"all three": {
 			sharing: TimeSlice, spec: JobSpec{DeviceMemoryGB: 33, CPUs: 9, MemoryGB: 65}, want: device(33, 32),
 			wantNames: "the 33 GB of device memory, the 9 CPUs and the 65 GB of memory",
@@ -57,8 +59,9 @@ func TestLacks(t *testing.T) {
 		"a pool of no nodes": {
 			sharing: TimeSlice, pools: []Pool{{Name: "p", Devices: 1, DeviceMemoryGB: 48}}, spec: JobSpec{DeviceMemoryGB: 48}, want: device(48, 32), wantNames: "the 48 GB of device memory",
 		},
-		"a slice": {sharing: Mig, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, want: Lack{"device memory", 17, 16, "GB", "slice of its profile"}, wantNames: "the 17 GB of device memory"},
-		"a part":  {sharing: Fractional, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, wantNames: "the 17 GB of device memory"},
+		"a slice":                             {sharing: Mig, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, want: Lack{"device memory", 17, 16, "GB", "slice of its profile"}, wantNames: "the 17 GB of device memory"},
+		"nothing of a device that is divided": {sharing: Mig, spec: JobSpec{DeviceMemoryGB: 32, Share: share(0)}, wantNames: "the 32 GB of device memory"},
+		"a part":                              {sharing: Fractional, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, wantNames: "the 17 GB of device memory"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -41,10 +41,21 @@ func (t *Sensitivity) Check() error {
 	positive("memory of the base", t.Base.MemoryGB)
 	positive("ideal CPUs", t.Ideal.CPUs)
 	positive("ideal memory", t.Ideal.MemoryGB)
-	positive("speed-up", t.Speedup)
+	switch {
+	case !(t.Speedup >= 1) || math.IsInf(t.Speedup, 1):
+		faults = append(faults, fmt.Errorf("speed-up is %v, want a number of 1 or more: nothing is faster than the ideal", t.Speedup))
+	case t.Speedup > 1 && t.Ideal.CPUs <= t.Base.CPUs && t.Ideal.MemoryGB <= t.Base.MemoryGB:
+		faults = append(faults, fmt.Errorf("speed-up is %v, want 1, for the ideal is no more than the base", t.Speedup))
+	}
 	for _, axis := range [][]float64{t.CPUs, t.MemoryGB} {
-		if !slices.IsSorted(axis) {
-			faults = append(faults, fmt.Errorf("measured amounts do not ascend: %v", axis))
+		if len(axis) == 0 && t.Speeds != nil {
+			faults = append(faults, errors.New("there are speeds, want the amounts of CPUs and of memory with which they were measured"))
+		}
+		for i := 1; i < len(axis); i++ {
+			if !(axis[i] > axis[i-1]) {
+				faults = append(faults, fmt.Errorf("measured amounts do not ascend: %v", axis))
+				break
+			}
 		}
 		for _, x := range axis {
 			positive("measured amount", x)
@@ -59,6 +70,14 @@ func (t *Sensitivity) Check() error {
 		}
 		for _, x := range row {
 			positive("speed", x)
+		}
+		for k, x := range row {
+			if k > 0 && x < row[k-1] {
+				faults = append(faults, fmt.Errorf("speed %v in row %d is below the %v with less memory, want no less", x, i, row[k-1]))
+			}
+			if i > 0 && k < len(t.Speeds[i-1]) && x < t.Speeds[i-1][k] {
+				faults = append(faults, fmt.Errorf("speed %v in row %d is below the %v with fewer CPUs, want no less", x, i, t.Speeds[i-1][k]))
+			}
 		}
 	}
 	return errors.Join(faults...)

@@ -53,22 +53,29 @@ func TestSpeedOnTheLine(t *testing.T) {
 	line.Speeds, memory.Speeds, modest.Speeds = nil, nil, nil
 	memory.Ideal = amounts(1, 20)
 	modest.Ideal, modest.Speedup = amounts(1, 5), 1
+	same, none := sensitive(), sensitive()
+	none.Speeds, none.Ideal, none.Speedup = nil, none.Base, 2
+	same.Speeds, same.Ideal = nil, amounts(2, 20)
 	for name, tc := range map[string]struct {
 		of   *core.Sensitivity
 		each core.Resources
 		want float64
 	}{
-		"the base":                             {line, amounts(2, 10), 1},
-		"the ideal":                            {line, amounts(8, 20), 3},
-		"half way":                             {line, amounts(5, 20), 2},
-		"less by rounding":                     {line, amounts(1.9995, 10), 1},
-		"of CPUs enough, memory costs nothing": {line, amounts(8, 10), 3},
-		"less than the base":                   {line, amounts(1, 10), 0.5},
-		"less memory than the base":            {line, amounts(8, 5), 1.5},
-		"twice the ideal":                      {line, amounts(16, 40), 3},
-		"memory, where CPUs do not matter":     {memory, amounts(1, 15), 2},
-		"an ideal below the base":              {modest, amounts(1, 5), 1},
-		"less than an ideal below the base":    {modest, amounts(1, 2.5), 0.5},
+		"the base":                               {line, amounts(2, 10), 1},
+		"the ideal":                              {line, amounts(8, 20), 3},
+		"the ideal less by rounding":             {line, amounts(7.9995, 20), 3},
+		"a third of the way":                     {line, amounts(4, 10), 1 + 2.0/3},
+		"all of it, where the ideal is the base": {none, amounts(2, 5), 1},
+		"memory, where CPUs are the same":        {same, amounts(2, 15), 2},
+		"half way":                               {line, amounts(5, 20), 2},
+		"less by rounding":                       {line, amounts(1.9995, 10), 1},
+		"of CPUs enough, memory costs nothing":   {line, amounts(8, 10), 3},
+		"less than the base":                     {line, amounts(1, 10), 0.5},
+		"less memory than the base":              {line, amounts(8, 5), 1.5},
+		"twice the ideal":                        {line, amounts(16, 40), 3},
+		"memory, where CPUs do not matter":       {memory, amounts(1, 15), 2},
+		"an ideal below the base":                {modest, amounts(1, 5), 1},
+		"less than an ideal below the base":      {modest, amounts(1, 2.5), 0.5},
 	} {
 		if got := tc.of.Speed(tc.each); math.Abs(got-tc.want) > 1e-12 {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
@@ -98,6 +105,8 @@ func TestSensitivityMemory(t *testing.T) {
 	flat, unknown := sensitive(), sensitive()
 	flat.Speeds[2] = []float64{3, 3, 3}
 	unknown.Speeds = nil
+	fewest, below := sensitive(), sensitive()
+	fewest.Ideal.CPUs, below.Ideal.CPUs = 1, 0.5
 	for name, tc := range map[string]struct {
 		of          *core.Sensitivity
 		floor, want float64
@@ -106,6 +115,8 @@ func TestSensitivityMemory(t *testing.T) {
 		"insensitive":                    {flat, 0, 5},
 		"insensitive, and a floor given": {flat, 4, 4},
 		"no speeds":                      {unknown, 4, 20},
+		"an ideal of the fewest CPUs":    {fewest, 4, 10},
+		"an ideal of fewer CPUs yet":     {below, 4, 20},
 	} {
 		if got := tc.of.Memory(tc.floor); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
@@ -125,11 +136,27 @@ func TestSensitivityCheck(t *testing.T) {
 		"no base":              {func(s *core.Sensitivity) { s.Base.CPUs = 0 }, "CPUs of the base is 0"},
 		"no ideal memory":      {func(s *core.Sensitivity) { s.Ideal.MemoryGB = math.NaN() }, "ideal memory is NaN"},
 		"no speed-up":          {func(s *core.Sensitivity) { s.Speedup = math.Inf(1) }, "speed-up is +Inf"},
-		"not ascending":        {func(s *core.Sensitivity) { s.CPUs[0] = 3 }, "do not ascend"},
-		"an amount of 0":       {func(s *core.Sensitivity) { s.CPUs[0] = 0 }, "measured amount is 0"},
-		"a short row":          {func(s *core.Sensitivity) { s.Speeds[1] = s.Speeds[1][:2] }, "row 1 of the speeds"},
-		"rows missing":         {func(s *core.Sensitivity) { s.Speeds = s.Speeds[:2] }, "there are 2 rows"},
-		"speed of 0":           {func(s *core.Sensitivity) { s.Speeds[0][0] = 0 }, "speed is 0"},
+		"slower than the base": {func(s *core.Sensitivity) { s.Speedup = 0.99 }, "speed-up is 0.99, want a number of 1 or more"},
+		"a speed-up of NaN":    {func(s *core.Sensitivity) { s.Speedup = math.NaN() }, "speed-up is NaN"},
+		"faster with no more":  {func(s *core.Sensitivity) { s.Ideal, s.Speedup = s.Base, 1.01 }, "speed-up is 1.01, want 1, for the ideal is no more than the base"},
+		"as fast with no more": {func(s *core.Sensitivity) { s.Ideal, s.Speedup = s.Base, 1 }, ""},
+		"as fast with less":    {func(s *core.Sensitivity) { s.Ideal, s.Speedup = s.Base.Times(0.5), 1 }, ""},
+		"faster with memory alone": {func(s *core.Sensitivity) {
+			s.Ideal, s.Speedup = core.Resources{CPUs: s.Base.CPUs, MemoryGB: s.Base.MemoryGB + 1}, 1.01
+		}, ""},
+		"an amount twice":       {func(s *core.Sensitivity) { s.CPUs[1] = s.CPUs[0] }, "do not ascend"},
+		"an amount of NaN":      {func(s *core.Sensitivity) { s.MemoryGB[1] = math.NaN() }, "measured amount is NaN"},
+		"speeds of nothing":     {func(s *core.Sensitivity) { s.CPUs, s.MemoryGB, s.Speeds = nil, nil, [][]float64{} }, "there are speeds, want the amounts"},
+		"slower with CPUs":      {func(s *core.Sensitivity) { s.Speeds[1][1] = s.Speeds[0][1] / 2 }, "with fewer CPUs, want no less"},
+		"slower with memory":    {func(s *core.Sensitivity) { s.Speeds[0][1] = s.Speeds[0][0] / 2 }, "with less memory, want no less"},
+		"as fast with CPUs":     {func(s *core.Sensitivity) { s.Speeds[1] = s.Speeds[0] }, ""},
+		"not ascending":         {func(s *core.Sensitivity) { s.CPUs[0] = 3 }, "do not ascend"},
+		"an amount of 0":        {func(s *core.Sensitivity) { s.CPUs[0] = 0 }, "measured amount is 0"},
+		"a short row":           {func(s *core.Sensitivity) { s.Speeds[1] = s.Speeds[1][:2] }, "row 1 of the speeds"},
+		"rows missing":          {func(s *core.Sensitivity) { s.Speeds = s.Speeds[:2] }, "there are 2 rows"},
+		"speed of 0":            {func(s *core.Sensitivity) { s.Speeds[0][0] = 0 }, "speed is 0"},
+		"no memory of the base": {func(s *core.Sensitivity) { s.Base.MemoryGB = 0 }, "memory of the base is 0"},
+		"no ideal CPUs":         {func(s *core.Sensitivity) { s.Ideal.CPUs = -2 }, "ideal CPUs is -2"},
 	} {
 		of := sensitive()
 		tc.change(of)

@@ -18,7 +18,7 @@ type rule interface {
 // A type of devices is a kind of its own, for a job runs on devices of one type. Types on which jobs run together, as those do that mix types,
 // are one kind. The pools of a kind are sized together. A job that can run on several kinds counts with that whose devices it gets in this round, or
 // else holds. While it waits, it counts where there is room for its least number beside the others: on nodes that are not sized, or else where work costs least.
-// O(jobs × kinds).
+// Where more than whole devices is counted, jobs are counted by what they run out of first: see load. O(jobs × kinds), there times nodes.
 type scaled struct {
 	pool   string // the only one that is sized; "" for all
 	kinds  []poolKind
@@ -34,6 +34,9 @@ type poolKind struct {
 	need  int              // the least numbers of devices of these
 	fixed int              // devices of nodes that are not sized
 	pools []int            // that are sized, cheapest first
+
+	sizes []size    // of the jobs, where more than whole devices is counted
+	loads []float64 // there: which part of the nodes they take, of those that are not sized and with all nodes of one pool after the other
 }
 
 // scale sizes the pools of each kind by a rule. Where there are no pools it has no opinion.
@@ -50,6 +53,9 @@ func (s *scaled) scale(v *core.View, plan *core.Plan, r rule) (target core.Clust
 		if len(s.kinds[k].pools) == 0 {
 			continue
 		}
+		if c.CountsShares() {
+			s.kinds[k].holdingFirst(c)
+		}
 		l := &s.ladder
 		l.begin(v, &s.kinds[k])
 		for i := range c.Nodes {
@@ -62,7 +68,9 @@ func (s *scaled) scale(v *core.View, plan *core.Plan, r rule) (target core.Clust
 		case len(l.jobs) > 0:
 			nodes, why = r.nodes(l)
 			if n, devices := l.room(); n > nodes {
-				nodes, why = n, fmt.Sprintf("a job needs %d devices at once", devices)
+				if nodes, why = n, fmt.Sprintf("a job needs %d devices at once", devices); devices == 0 {
+					why = fmt.Sprintf("a job fits on no fewer than %d nodes", n)
+				}
 			}
 		case len(plan.Candidates) > 0:
 			why = "no job is for its devices"
@@ -113,7 +121,7 @@ func (s *scaled) sort(v *core.View, plan *core.Plan) {
 		case several:
 			s.open = append(s.open, i)
 		default:
-			s.kinds[only].count(j.Response)
+			s.count(c, only, j)
 		}
 	}
 	if len(s.open) == 0 {
@@ -127,14 +135,19 @@ func (s *scaled) sort(v *core.View, plan *core.Plan) {
 		s.placed[plan.Placements[i].Job] = plan.Placements[i].Seats[0].Node
 	}
 	for _, i := range s.open {
-		s.kinds[s.choose(v, &candidates[i])].count(candidates[i].Response)
+		s.count(c, s.choose(v, &candidates[i]), &candidates[i])
 	}
 }
 
 // count has a job count with a kind.
-func (k *poolKind) count(r *core.Response) {
-	k.jobs = append(k.jobs, r)
-	k.need += r.MinReplicas
+func (s *scaled) count(c *core.Cluster, kind int, j *core.Candidate) {
+	k := &s.kinds[kind]
+	k.jobs = append(k.jobs, j.Response)
+	k.need += j.Response.MinReplicas
+	if c.CountsShares() {
+		k.sizes = append(k.sizes, s.sizeOf(c, kind, j.JobSpec))
+		s.addLoads(c, k, j.Response, k.sizes[len(k.sizes)-1])
+	}
 }
 
 // divide finds the kinds of the types that the cluster has.
@@ -191,6 +204,21 @@ func (s *scaled) choose(v *core.View, j *core.Candidate) int {
 			continue
 		}
 		of := &s.kinds[k]
+		if c.CountsShares() {
+			i, room := s.chooseCounted(c, k, j)
+			switch {
+			case i == 0:
+				return k
+			case i > 0:
+				if cost := costOf(v, &c.Pools[of.pools[i-1]], j.Response); best < 0 || cost < least {
+					best, least = k, cost
+				}
+			}
+			if room > most {
+				largest, most = k, room
+			}
+			continue
+		}
 		need, room := of.need+j.Response.MinReplicas, of.fixed
 		if need <= room {
 			return k

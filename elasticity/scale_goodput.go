@@ -54,11 +54,10 @@ func (s *goodputScaler) nodes(l *ladder) (nodes int, why string) {
 		return n, fmt.Sprintf("no job runs on fewer than %d nodes", n)
 	}
 	yields := func(nodes int) float64 {
-		devices := l.devices(nodes)
-		if devices == 0 {
+		if l.devices(nodes) == 0 {
 			return 1 // and so a first node is wanted
 		}
-		return l.speedup(nodes) / float64(devices)
+		return l.yields(nodes)
 	}
 	least := max(l.least, min(1, l.most))
 	n := goodput.Ramp{Up: s.config.Up, To: s.config.To}.Nodes(l.at, least, l.most, yields)

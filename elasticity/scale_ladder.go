@@ -24,6 +24,10 @@ type ladder struct {
 	sizes       []int // by pool, where a walk is
 	division    optim.Division
 	shares      [][]optim.Share
+
+	cluster *core.Cluster
+	of      []size    // of the jobs, where more than whole devices is counted
+	weights []float64 // by job among the shares: the devices that a replica takes
 }
 
 // rung is a number of nodes of the pools.
@@ -31,12 +35,14 @@ type rung struct {
 	devices int     // in all
 	hours   float64 // node hours of an hour, in those of the dearest pool
 	speedup float64 // the sum of all jobs; NaN where it is not known yet
+	yield   float64 // the same where all replicas take a device each; see divide
 }
 
 // begin takes in a round.
 func (l *ladder) begin(v *core.View, k *poolKind) {
 	c := v.Cluster
 	l.pools, l.present, l.jobs, l.others = l.pools[:0], l.present[:0], k.jobs, k.fixed
+	l.cluster, l.of = c, k.sizes
 	l.size, l.at, l.least, l.most, l.perNode = 0, 0, 0, 0, 0
 	dearest := 0.0
 	for _, i := range k.pools {
@@ -135,6 +141,10 @@ func (l *ladder) speedup(nodes int) float64 {
 	if known := l.rungs[nodes].speedup; !math.IsNaN(known) {
 		return known
 	}
+	if l.counts() {
+		l.rungs[nodes].speedup, l.rungs[nodes].yield = l.divide(nodes)
+		return l.rungs[nodes].speedup
+	}
 	devices := l.devices(nodes)
 	l.shares = l.shares[:0]
 	least := 0
@@ -147,8 +157,14 @@ func (l *ladder) speedup(nodes int) float64 {
 		l.shares = append(l.shares, list)
 	}
 	_, value, _ := l.division.Solve(devices, l.shares)
-	l.rungs[nodes].speedup = value
+	l.rungs[nodes].speedup, l.rungs[nodes].yield = value, value
 	return value
+}
+
+// yields is what a device yields of what one alone does, with so many nodes of the pools that there is a device.
+func (l *ladder) yields(nodes int) float64 {
+	l.speedup(nodes)
+	return l.rungs[nodes].yield / float64(l.devices(nodes))
 }
 
 // enough is the least number of nodes on which any job runs, from the present one on: that where one does, or none would on more nodes either.
@@ -164,7 +180,11 @@ func (l *ladder) enough() int {
 
 // room is the least number of nodes with which there are as many devices as the largest job needs, of those that can run on all nodes. A rule
 // that weighs what nodes yield may want fewer for good, and such a job, and those that may not pass it, would never begin.
+// Where more than whole devices is counted it tells no devices.
 func (l *ladder) room() (nodes, devices int) {
+	if l.counts() {
+		return l.each(), 0
+	}
 	for _, r := range l.jobs {
 		if list := sharesOf(r, l.accelerator, l.devices(l.most), l.perNode); len(list) > 0 {
 			devices = max(devices, list[0].Devices)

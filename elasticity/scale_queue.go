@@ -39,6 +39,9 @@ func (s *queueScaler) Scale(_ context.Context, v *core.View, plan *core.Plan) (c
 }
 
 func (s *queueScaler) nodes(l *ladder) (nodes int, why string) {
+	if l.counts() {
+		return l.hold(), fmt.Sprintf("%d jobs fill them, and %d devices that are there besides", len(l.jobs), l.others)
+	}
 	need := 0
 	for _, r := range l.jobs {
 		need += r.MinReplicas

@@ -83,7 +83,38 @@ type antMan struct {
 	left    []core.JobID               // scratch
 	choices []antManDevice             // scratch
 	nodes   []core.NodeID              // scratch
+	memory  []float64                  // scratch: of devices
+
+	largestOf, allOf []int // by accelerator type: devices of the largest node that may be placed on, and of all
+	keeps            map[core.JobID]antManKeeping
+	in               []bool             // scratch: a pool
+	inVain           map[antManAsk]bool // what nobody found in this round who kept no node: what is left only grows less until a node is kept no more
+	remembers        bool               // nothing but what antManAsk has decides whether a device suits a job
 }
+
+// antManKeeping is how many nodes a job keeps, and which, of one; -1 where that is not known.
+type antManKeeping struct {
+	nodes int
+	node  core.NodeID
+}
+
+// antManAsk is what a job looks for.
+type antManAsk struct {
+	what     antManStep
+	on       core.AcceleratorID // AnyAccelerator for several types
+	replicas int
+	memoryGB float64 // of each device
+	free     bool    // it takes nothing of its devices
+}
+
+// antManStep is for what somebody looks at the nodes.
+type antManStep uint8
+
+const (
+	toTake antManStep = iota
+	toReserve
+	toJoin
+)
 
 const nobody core.JobID = -1
 
@@ -149,11 +180,18 @@ func (p *antMan) prepare(v *core.View, grants []core.Grant) {
 		p.keeper, p.whole = append(p.keeper, nobody), append(p.whole, false)
 	}
 	p.hosts = p.hosts[:0]
+	p.remembers = c.Sharing == core.TimeSlice || c.Sharing == core.Exclusive
+	clear(p.inVain)
+	if p.keeps == nil {
+		p.keeps, p.inVain = make(map[core.JobID]antManKeeping), make(map[antManAsk]bool)
+	}
+	p.largestOf, p.allOf = zeroed(p.largestOf, len(c.Accelerators)), zeroed(p.allOf, len(c.Accelerators))
 	devices := 0
 	p.vacant, p.spare = zeroed(p.vacant, len(c.Accelerators)), zeroed(p.spare, len(c.Accelerators))
 	for i := range c.Nodes {
 		t, usable := c.Nodes[i].Accelerator, p.shares.Usable(core.NodeID(i)).Count()
 		p.vacant[t], p.spare[t] = p.vacant[t]+usable, p.spare[t]+usable
+		p.largestOf[t], p.allOf[t] = max(p.largestOf[t], usable), p.allOf[t]+usable
 		p.hosts = append(p.hosts, devices)
 		devices += c.Nodes[i].Devices
 	}
@@ -186,7 +224,7 @@ func (p *antMan) lend(v *core.View, grants []core.Grant) {
 
 // expect lets go of the nodes that are kept by jobs that are not to be seated any more.
 func (p *antMan) expect(grants []core.Grant) {
-	if !slices.ContainsFunc(p.keeper, func(j core.JobID) bool { return j != nobody }) {
+	if len(p.keeps) == 0 {
 		return
 	}
 	if p.wait == nil {
@@ -194,15 +232,45 @@ func (p *antMan) expect(grants []core.Grant) {
 	}
 	clear(p.wait)
 	for i := range grants {
-		if p.open[i] {
-			p.wait[grants[i].Job] = true
+		if id := grants[i].Job; p.open[i] && p.keeps[id].nodes > 0 {
+			p.wait[id] = true
 		}
 	}
 	for n, j := range p.keeper {
 		if !p.wait[j] {
-			p.keeper[n] = nobody
+			p.keepFor(core.NodeID(n), nobody)
 		}
 	}
+}
+
+// keepFor has a node be kept by a job, or by nobody.
+func (p *antMan) keepFor(n core.NodeID, id core.JobID) {
+	before := p.keeper[n]
+	if before == id {
+		return
+	}
+	if before != nobody {
+		k := p.keeps[before]
+		if k = (antManKeeping{k.nodes - 1, -1}); k.nodes == 0 {
+			delete(p.keeps, before)
+		} else {
+			p.keeps[before] = k
+		}
+		clear(p.inVain)
+	}
+	if p.keeper[n] = id; id != nobody {
+		k := antManKeeping{p.keeps[id].nodes + 1, n}
+		if k.nodes > 1 {
+			k.node = -1
+		}
+		p.keeps[id] = k
+	}
+}
+
+// isInVain reports whether somebody who asked for the same as a job found nothing, and which question that was.
+func (p *antMan) isInVain(j *core.Job, g *core.Grant, in pool, what antManStep) (ask antManAsk, vain bool) {
+	ask = antManAsk{what, in.only, g.Replicas, j.DeviceMemoryGB, j.Share != nil && j.Share.Milli == 0}
+	return ask, p.remembers && in.only != core.AnyAccelerator && p.inVain[ask]
 }
 
 func (p *antMan) stayAll(v *core.View, grants []core.Grant, who func(int) bool) {
@@ -298,6 +366,7 @@ func (p *antMan) seatAll(v *core.View, grants []core.Grant, who func(int) bool) 
 		if !seated {
 			p.open[i] = false
 			p.refuse(v, g, false)
+			p.explain(v, g, &p.unseated[len(p.unseated)-1])
 			p.close(v, g)
 			continue
 		}
@@ -310,13 +379,86 @@ func (p *antMan) seatAll(v *core.View, grants []core.Grant, who func(int) bool) 
 	}
 }
 
-// pool reports which accelerator types a job may be on at once.
-type pool func(core.AcceleratorID) bool
+// explain tells an opportunistic job how many devices have room for another one, and anybody whom they have room for that their memory is short.
+func (p *antMan) explain(v *core.View, g *core.Grant, verdict *core.Verdict) {
+	j := v.Jobs[g.Job]
+	if j.BestEffort && !p.alone && verdict.Reason != core.AcceleratorMissing && verdict.Reason != core.BlockedByEarlier {
+		room := 0
+		for t := range p.spare {
+			if p.seater.open(v, g, core.AcceleratorID(t)) {
+				room = max(room, p.spare[t])
+			}
+		}
+		if verdict.Reason, verdict.Available = core.WaitingForDevices, float64(room); room >= g.Replicas {
+			verdict.Reason = core.Fragmented
+		}
+	}
+	if j.DeviceMemoryGB > 0 && v.Cluster.Sharing != core.Exclusive {
+		p.eachPool(v, g, func(in pool) bool {
+			memory, short := p.memoryFor(v, g, in)
+			if short {
+				blameDeviceMemory(verdict, j.DeviceMemoryGB, memory)
+			}
+			return short
+		})
+	}
+}
+
+// memoryFor is the memory that is left at most of enough devices of a pool that have everything else that a job needs of them, and whether there are such devices.
+func (p *antMan) memoryFor(v *core.View, g *core.Grant, in pool) (gigabytes float64, found bool) {
+	j := v.Jobs[g.Job]
+	if j.BestEffort && among(p.spare, in) < g.Replicas || !j.BestEffort && among(p.vacant, in) < g.Replicas {
+		return 0, false
+	}
+	light := *j.JobSpec
+	light.DeviceMemoryGB = 0
+	largest := p.largest(in)
+	kept := p.Keeps == keepsFirst && slices.ContainsFunc(p.keeper, func(k core.JobID) bool { return k == g.Job })
+	p.memory = p.memory[:0]
+	for i := range v.Cluster.Nodes {
+		n, first := core.NodeID(i), len(p.memory)
+		if !in.types[v.Cluster.Nodes[i].Accelerator] || !j.BestEffort && (!p.mayTake(g, n) || kept && p.keeper[n] != g.Job) {
+			continue
+		}
+		for rest := p.shares.Usable(n); rest != 0; rest &= rest - 1 {
+			d := rest.First()
+			taken := p.owned[n]&(1<<d) != 0
+			if j.BestEffort {
+				taken = p.beside[p.hosts[i]+d] >= p.most
+			}
+			if !taken && p.shares.FitsOn(&light, n, d) {
+				p.memory = append(p.memory, p.shares.DeviceMemoryLeft(n, d))
+			}
+		}
+		switch {
+		case j.BestEffort: // on as many nodes as it takes
+		case g.Replicas > largest: // on idle nodes
+			if len(p.memory)-first < p.shares.Usable(n).Count() {
+				p.memory = p.memory[:first]
+			}
+		default:
+			if len(p.memory) >= g.Replicas {
+				gigabytes, found = max(gigabytes, least(p.memory, g.Replicas)), true
+			}
+			p.memory = p.memory[:0]
+		}
+	}
+	if len(p.memory) >= g.Replicas {
+		gigabytes, found = least(p.memory, g.Replicas), true
+	}
+	return gigabytes, found && gigabytes < j.DeviceMemoryGB
+}
+
+// pool is the accelerator types that a job may be on at once.
+type pool struct {
+	types []bool             // by type
+	only  core.AcceleratorID // the one that it is; AnyAccelerator for several
+}
 
 // among is the sum of a number by accelerator type over a pool.
 func among(of []int, in pool) (sum int) {
 	for t, n := range of {
-		if in(core.AcceleratorID(t)) {
+		if in.types[t] {
 			sum += n
 		}
 	}
@@ -325,11 +467,14 @@ func among(of []int, in pool) (sum int) {
 
 // eachPool tries one type after the other, and all together for a job that mixes types and is too large for each, until one will do.
 func (p *antMan) eachPool(v *core.View, g *core.Grant, try func(pool) bool) bool {
+	p.in = zeroed(p.in, len(p.free))
 	for t := range p.free {
 		only := core.AcceleratorID(t)
-		if p.seater.open(v, g, only) && try(func(o core.AcceleratorID) bool { return o == only }) {
+		p.in[t] = true
+		if p.seater.open(v, g, only) && try(pool{p.in, only}) {
 			return true
 		}
+		p.in[t] = false
 	}
 	j := v.Jobs[g.Job]
 	if !j.MixesTypes {
@@ -337,26 +482,42 @@ func (p *antMan) eachPool(v *core.View, g *core.Grant, try func(pool) bool) bool
 	}
 	one := *j.JobSpec
 	one.MixesTypes = false
-	return g.Replicas > v.Cluster.CapacityFor(&one) && try(func(t core.AcceleratorID) bool { return p.seater.open(v, g, t) })
+	if g.Replicas <= v.Cluster.CapacityFor(&one) {
+		return false
+	}
+	for t := range p.in {
+		p.in[t] = p.seater.open(v, g, core.AcceleratorID(t))
+	}
+	return try(pool{p.in, core.AnyAccelerator})
 }
 
 // own seats a guaranteed job, or has it keep nodes.
 func (p *antMan) own(v *core.View, g *core.Grant) bool {
 	if p.eachPool(v, g, func(in pool) bool { return p.take(v, g, in) }) {
-		for n, j := range p.keeper {
-			if j == g.Job {
-				p.keeper[n] = nobody
-			}
-		}
+		p.letGo(g.Job, true)
 		return true
 	}
 	p.eachPool(v, g, func(in pool) bool { return p.reserve(v, g, in) })
-	for n, j := range p.keeper {
-		if j == g.Job && !p.firm[n] {
-			p.keeper[n] = nobody // it is of no use any more
+	p.letGo(g.Job, false)
+	return false
+}
+
+// letGo has a job keep no nodes any more, or only those that it kept in this round.
+func (p *antMan) letGo(id core.JobID, all bool) {
+	k, keeps := p.keeps[id]
+	switch {
+	case !keeps:
+	case k.node >= 0:
+		if all || !p.firm[k.node] {
+			p.keepFor(k.node, nobody)
+		}
+	default:
+		for n, j := range p.keeper {
+			if j == id && (all || !p.firm[n]) {
+				p.keepFor(core.NodeID(n), nobody)
+			}
 		}
 	}
-	return false
 }
 
 // room is the devices of a node that a guaranteed job could have.
@@ -369,15 +530,14 @@ func (p *antMan) room(j *core.Job, n core.NodeID) (room core.DeviceSet) {
 	return room
 }
 
-// largest is how many devices the largest node of a pool has that may be placed on, and how many all have together.
-func (p *antMan) largest(v *core.View, in pool) (largest, all int) {
-	for i := range v.Cluster.Nodes {
-		if in(v.Cluster.Nodes[i].Accelerator) {
-			n := p.shares.Usable(core.NodeID(i)).Count()
-			largest, all = max(largest, n), all+n
+// largest is how many devices the largest node of a pool has that may be placed on.
+func (p *antMan) largest(in pool) (largest int) {
+	for t, n := range p.largestOf {
+		if in.types[t] {
+			largest = max(largest, n)
 		}
 	}
-	return largest, all
+	return largest
 }
 
 // take seats a guaranteed job in a pool: on the first node with enough that no earlier job keeps, or with keepsFirst on that which it keeps, else on one that
@@ -386,10 +546,15 @@ func (p *antMan) take(v *core.View, g *core.Grant, in pool) bool {
 	if among(p.vacant, in) < g.Replicas {
 		return false
 	}
-	largest, _ := p.largest(v, in)
-	if g.Replicas > largest {
+	ask, vain := p.isInVain(v.Jobs[g.Job], g, in, toTake)
+	keeps := p.keeps[g.Job]
+	if g.Replicas > p.largest(in) {
+		if vain && keeps.nodes == 0 {
+			return false
+		}
 		nodes := p.idle(v, g, in)
 		if nodes == nil {
+			p.inVain[ask] = p.inVain[ask] || keeps.nodes == 0
 			return false
 		}
 		left := g.Replicas
@@ -398,22 +563,35 @@ func (p *antMan) take(v *core.View, g *core.Grant, in pool) bool {
 		}
 		return true
 	}
-	kept := core.NodeID(-1)
 	if p.Keeps == keepsFirst {
-		kept = p.kept(v, g, in)
+		if n := p.kept(v, g, in); n >= 0 {
+			return p.takeNode(v, g, in, n)
+		}
+	}
+	switch {
+	case vain && keeps.nodes == 0:
+		return false
+	case vain && keeps.nodes == 1 && keeps.node >= 0: // nobody else's will do
+		return p.takeNode(v, g, in, keeps.node)
 	}
 	for i := range v.Cluster.Nodes {
-		n := core.NodeID(i)
-		if !in(v.Cluster.Nodes[i].Accelerator) || kept >= 0 && n != kept || !p.mayTake(g, n) || p.unowned(n) < g.Replicas {
-			continue
-		}
-		if p.room(v.Jobs[g.Job], n).Count() >= g.Replicas {
-			p.takeOn(v.Jobs[g.Job], n, g.Replicas)
-			p.keeper[n] = nobody // a later job chooses anew
+		if p.takeNode(v, g, in, core.NodeID(i)) {
 			return true
 		}
 	}
+	p.inVain[ask] = true
 	return false
+}
+
+// takeNode seats a guaranteed job on a node of a pool, if it may and there is room.
+func (p *antMan) takeNode(v *core.View, g *core.Grant, in pool, n core.NodeID) bool {
+	j := v.Jobs[g.Job]
+	if !in.types[v.Cluster.Nodes[n].Accelerator] || !p.mayTake(g, n) || p.unowned(n) < g.Replicas || p.room(j, n).Count() < g.Replicas {
+		return false
+	}
+	p.takeOn(j, n, g.Replicas)
+	p.keepFor(n, nobody) // a later job chooses anew
+	return true
 }
 
 // mayTake reports whether a job that fits on one node may start there: nobody else keeps it, or only a job behind it and not keepsFirst.
@@ -440,9 +618,16 @@ func (p *antMan) takeOn(j *core.Job, n core.NodeID, most int) int {
 
 // kept is the node of a pool that a job which fits on one keeps, if that is still large enough; -1 for none.
 func (p *antMan) kept(v *core.View, g *core.Grant, in pool) core.NodeID {
-	for n, j := range p.keeper {
-		if j == g.Job && !p.firm[n] && in(v.Cluster.Nodes[n].Accelerator) && p.shares.Usable(core.NodeID(n)).Count() >= g.Replicas {
-			return core.NodeID(n)
+	suits := func(n core.NodeID) bool {
+		return p.keeper[n] == g.Job && !p.firm[n] && in.types[v.Cluster.Nodes[n].Accelerator] && p.shares.Usable(n).Count() >= g.Replicas
+	}
+	k, keeps := p.keeps[g.Job]
+	if keeps && k.node >= 0 && suits(k.node) {
+		return k.node
+	}
+	for n := core.NodeID(0); keeps && k.node < 0 && int(n) < len(p.keeper); n++ {
+		if suits(n) {
+			return n
 		}
 	}
 	return -1
@@ -465,7 +650,7 @@ func (p *antMan) idle(v *core.View, g *core.Grant, in pool) []core.NodeID {
 				of = 2
 			}
 			n := core.NodeID(i)
-			if of != pass || !in(v.Cluster.Nodes[i].Accelerator) || p.shares.Usable(n) == 0 || p.room(v.Jobs[g.Job], n) != p.shares.Usable(n) {
+			if of != pass || !in.types[v.Cluster.Nodes[i].Accelerator] || p.shares.Usable(n) == 0 || p.room(v.Jobs[g.Job], n) != p.shares.Usable(n) {
 				continue
 			}
 			p.nodes = append(p.nodes, n)
@@ -479,34 +664,47 @@ func (p *antMan) idle(v *core.View, g *core.Grant, in pool) []core.NodeID {
 
 // reserve has a guaranteed job keep nodes of a pool, and reports whether the pool is large enough for it.
 func (p *antMan) reserve(v *core.View, g *core.Grant, in pool) bool {
-	largest, all := p.largest(v, in)
-	if g.Replicas > all {
+	if g.Replicas > among(p.allOf, in) {
 		return false
 	}
-	if g.Replicas > largest {
+	j := v.Jobs[g.Job]
+	ask, vain := p.isInVain(j, g, in, toReserve)
+	if g.Replicas > p.largest(in) {
+		if vain && p.keeps[g.Job].nodes == 0 {
+			return true
+		}
+		kept := false
 		p.idle(v, g, in)
 		for _, n := range p.nodes {
 			if p.keeper[n] == nobody || p.keeper[n] == g.Job {
-				p.keeper[n], p.firm[n], p.whole[n] = g.Job, true, true
+				p.keepFor(n, g.Job)
+				p.firm[n], p.whole[n], kept = true, true, true
 			}
+		}
+		if !kept {
+			p.inVain[ask] = true
 		}
 		return true
 	}
-	best, most := p.kept(v, g, in), 0
-	for i := range v.Cluster.Nodes {
-		n := core.NodeID(i)
-		if best >= 0 && most == 0 {
-			break // it keeps one
+	best := p.kept(v, g, in)
+	if best < 0 && !vain {
+		most := 0
+		for i := range v.Cluster.Nodes {
+			n := core.NodeID(i)
+			if p.keeper[i] != nobody || !in.types[v.Cluster.Nodes[i].Accelerator] || p.shares.Usable(n).Count() < g.Replicas || p.unowned(n) <= most {
+				continue
+			}
+			if room := p.room(j, n).Count(); room > most {
+				best, most = n, room
+			}
 		}
-		if p.keeper[i] != nobody || !in(v.Cluster.Nodes[i].Accelerator) || p.shares.Usable(n).Count() < g.Replicas || p.unowned(n) <= most {
-			continue
-		}
-		if room := p.room(v.Jobs[g.Job], n).Count(); room > most {
-			best, most = n, room
+		if best < 0 {
+			p.inVain[ask] = true
 		}
 	}
 	if best >= 0 {
-		p.keeper[best], p.firm[best], p.whole[best] = g.Job, true, false
+		p.keepFor(best, g.Job)
+		p.firm[best], p.whole[best] = true, false
 	}
 	return true
 }
@@ -517,10 +715,14 @@ func (p *antMan) joinOthers(v *core.View, g *core.Grant, in pool) bool {
 		return false
 	}
 	j := v.Jobs[g.Job]
+	ask, vain := p.isInVain(j, g, in, toJoin)
+	if vain {
+		return false
+	}
 	p.choices = p.choices[:0]
 	for i := range v.Cluster.Nodes {
 		n := core.NodeID(i)
-		if !in(v.Cluster.Nodes[i].Accelerator) {
+		if !in.types[v.Cluster.Nodes[i].Accelerator] {
 			continue
 		}
 		for rest := p.shares.Usable(n); rest != 0; rest &= rest - 1 {
@@ -540,6 +742,7 @@ func (p *antMan) joinOthers(v *core.View, g *core.Grant, in pool) bool {
 		}
 	}
 	if len(p.choices) < g.Replicas {
+		p.inVain[ask] = true
 		return false
 	}
 	slices.SortStableFunc(p.choices, func(a, b antManDevice) int { return cmp.Compare(a.load, b.load) })

@@ -25,19 +25,22 @@ func TestConformance(t *testing.T) {
 	for name, factory := range map[string]core.Factory[core.Placer]{
 		"first_fit": NewFirstFit(), "consolidated": NewConsolidated(), "most_free": NewMostFree(), "tiresias_skew": NewTiresiasSkew(), "proposed": NewProposed(),
 	} {
-		t.Run(name+" of groups", func(t *testing.T) { coretest.RunPlacer(t, factory, coretest.Pinning(), coretest.Turns()) })
+		t.Run(name+" of groups", func(t *testing.T) { coretest.RunPlacer(t, factory, coretest.Pinning(), coretest.Sharing()) })
 	}
 	for name, factory := range map[string]core.Factory[core.Placer]{
 		"fgd": NewFGD(), "fragmentation": NewFragmentation(), "best_fit": NewBestFit(), "dot_product": NewDotProduct(), "packing": NewPacking(), "clustering": NewClustering(), "random": NewRandom(),
 	} {
 		t.Run(name, func(t *testing.T) { coretest.RunPlacer(t, factory, coretest.Pinning()) })
+		t.Run(name+" that spreads larger jobs alone", func(t *testing.T) {
+			coretest.RunPlacer(t, factory, coretest.Pinning(), coretest.WithConfig(map[string]any{"spread": spreadLarger}))
+		})
 	}
 	t.Run("buddy", func(t *testing.T) { coretest.RunPlacer(t, NewBuddy(), coretest.Pinning(), coretest.Evicting()) })
 	t.Run("gandiva_affinity", func(t *testing.T) {
 		coretest.RunPlacer(t, NewGandivaAffinity(), coretest.Pinning(), coretest.Evicting())
 	})
 	t.Run("gandiva_affinity of groups", func(t *testing.T) {
-		coretest.RunPlacer(t, NewGandivaAffinity(), coretest.Pinning(), coretest.Evicting(), coretest.Turns())
+		coretest.RunPlacer(t, NewGandivaAffinity(), coretest.Pinning(), coretest.Evicting(), coretest.Sharing())
 	})
 	t.Run("gandiva_affinity that moves nobody", func(t *testing.T) {
 		coretest.RunPlacer(t, NewGandivaAffinity(), coretest.Pinning(), coretest.WithConfig(map[string]any{"migrate": false, "defragment": false, "spread": false}))
@@ -47,7 +50,7 @@ func TestConformance(t *testing.T) {
 			coretest.RunPlacer(t, NewAntMan(), coretest.Pinning(), coretest.Evicting(), coretest.Deadlines(), coretest.WithConfig(config))
 		})
 		t.Run(name+" where jobs share", func(t *testing.T) {
-			coretest.RunPlacer(t, NewAntMan(), coretest.Pinning(), coretest.Evicting(), coretest.Deadlines(), coretest.Turns(), coretest.WithConfig(config))
+			coretest.RunPlacer(t, NewAntMan(), coretest.Pinning(), coretest.Evicting(), coretest.Deadlines(), coretest.Sharing(), coretest.WithConfig(config))
 		})
 	}
 	t.Run("tail_eviction", func(t *testing.T) { coretest.RunPlacer(t, NewTailEviction(), coretest.Pinning(), coretest.Evicting()) })
@@ -61,12 +64,12 @@ func TestConformance(t *testing.T) {
 			coretest.RunPlacer(t, NewSynergy(), coretest.Pinning(), coretest.WithConfig(config))
 		})
 		t.Run(name+", counted", func(t *testing.T) {
-			coretest.RunPlacer(t, NewSynergy(), coretest.Pinning(), coretest.Counting(), coretest.WithConfig(config))
+			coretest.RunPlacer(t, NewSynergy(), coretest.Pinning(), coretest.Sharing(), coretest.WithConfig(config))
 		})
 	}
 	for _, mode := range []string{synergyFair, synergyGreedy, synergyTune} {
 		t.Run("synergy anew, "+mode, func(t *testing.T) {
-			coretest.RunPlacer(t, NewSynergy(), coretest.Pinning(), coretest.Counting(), coretest.Evicting(), coretest.WithConfig(map[string]any{"replan": true, "mode": mode}))
+			coretest.RunPlacer(t, NewSynergy(), coretest.Pinning(), coretest.Sharing(), coretest.Evicting(), coretest.WithConfig(map[string]any{"replan": true, "mode": mode}))
 		})
 	}
 	t.Run("cells", func(t *testing.T) { coretest.RunPlacer(t, NewCells(), coretest.Pinning(), coretest.Evicting()) })

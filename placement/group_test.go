@@ -19,7 +19,7 @@ func grouped(v *core.View, groups ...int) []core.Grant {
 }
 
 func TestGroups(t *testing.T) {
-	const beside = " (it cannot be on the devices of the others of its group)"
+	const beside = " (on the devices of its group device memory is short)"
 	cases := map[string]struct {
 		jobs   []*coretest.JobBuilder
 		groups []int
@@ -36,13 +36,13 @@ func TestGroups(t *testing.T) {
 		"two that ran together part":          {[]*coretest.JobBuilder{holds(seat(1, 2)), holds(seat(1, 2)), holds(seat(0, 0, 1, 2, 3))}, []int{0, 0, 0}, lines("0: 1[2]", "2: 0[0,1,2,3]", "1: 1[0]")},
 		"none of a group that does not fit":   {[]*coretest.JobBuilder{waits(9), waits(9)}, []int{1, 1}, lines("0: waiting_for_devices 9/8", "1: waiting_for_devices 9/8")},
 		"others of its devices are free":      {[]*coretest.JobBuilder{waits(4), waits(4), waits(4), waits(4)}, []int{1, 1, 2, 2}, lines("0: 0[0,1,2,3]", "1: 0[0,1,2,3]", "2: 1[0,1,2,3]", "3: 1[0,1,2,3]")},
-		"together they need too much memory":  {[]*coretest.JobBuilder{waits(1).DeviceMemory(10), waits(1).DeviceMemory(6.001)}, []int{1, 1}, lines("0: 0[0]", "1: fragmented 1/7"+beside)},
+		"together they need too much memory":  {[]*coretest.JobBuilder{waits(1).DeviceMemory(10), waits(1).DeviceMemory(6.001)}, []int{1, 1}, lines("0: 0[0]", "1: fragmented 6.001/6"+beside)},
 		"together they need all its memory":   {[]*coretest.JobBuilder{waits(1).DeviceMemory(10), waits(1).DeviceMemory(6)}, []int{1, 1}, lines("0: 0[0]", "1: 0[0]")},
 		"one needs more memory than there is": {[]*coretest.JobBuilder{waits(1).DeviceMemory(17)}, []int{0}, "0: accelerator_missing 1/0"},
 		"a third beside two that fill the memory": {
 			[]*coretest.JobBuilder{waits(1).DeviceMemory(10), waits(1).DeviceMemory(7), waits(1).DeviceMemory(6)},
 			[]int{1, 1, 1},
-			lines("0: 0[0]", "2: 0[0]", "1: fragmented 1/7"+beside),
+			lines("0: 0[0]", "2: 0[0]", "1: fragmented 7/6"+beside),
 		},
 	}
 	cluster := coretest.MakeCluster().Nodes(2, "t4", 4).TakesTurns(3, 16).Obj()

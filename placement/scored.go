@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -11,9 +12,22 @@ import (
 	"github.com/quartet-sched/quartet/placement/score"
 )
 
+// Who may be on several nodes where no node has room.
+const (
+	spreadElastic = "elastic"
+	spreadLarger  = "larger"
+)
+
+// ScoredConfig configures the placements by score.
+type ScoredConfig struct {
+	Spread string `config:"spread" doc:"who is spread over nodes where none has room for all of its replicas: elastic, jobs that are larger than any node, and those that could run with fewer replicas; larger, the former alone, and the others wait for a node" enum:"elastic|larger"`
+}
+
 // scored seats each job by itself where a score is highest, ties on the lowest node. A job that fits on one node waits for one; a larger one
-// gets as much as it can of one node after the other. Nobody moves. What is left of the nodes is kept from round to round.
+// gets as much as it can of one node after the other, and so does one for which no node has room that was granted more than its least number of
+// replicas: it would be granted as many again. Nobody moves. What is left of the nodes is kept from round to round.
 type scored struct {
+	ScoredConfig
 	scorer func(seen []score.Task) score.Scorer
 	learns bool // the scorer looks at the tasks seen
 
@@ -21,15 +35,18 @@ type scored struct {
 	cluster       *core.Cluster
 	healthChanges int
 	nodes         int
-	perNode       []int        // scratch: replicas of a job on a node, by type
-	on            []int        // nodes by type, but for those that are gone
-	left          []int64      // thousandths of devices that nobody has, by type
-	jobs          []*seatedJob // by JobID; nil for those without seats
-	holding       []core.JobID // those with seats
-	tasks         []score.Task // of the jobs seen
-	known         int          // of them when the scorer was made
+	on            []int                 // nodes by type, but for those that are gone
+	left          []int64               // thousandths of devices that nobody has, by type
+	jobs          []*seatedJob          // by JobID; nil for those without seats
+	holding       []core.JobID          // those with seats, in any order
+	most          map[replicaKind][]int // what mostOn answered while nodes are what they are
+	asked         unit                  // scratch: the task that is asked for, which would be allocated otherwise
+	tasks         []score.Task          // of the jobs seen
+	known         int                   // of them when the scorer was made
 	by            score.Scorer
 	seen          core.JobID // jobs before it were seen
+	drawn         bool       // for a grant of the round that was refused
+	now           float64
 
 	round    int
 	closed   []bool // by type: a job before keeps its turn there
@@ -37,6 +54,7 @@ type scored struct {
 	seats    []core.Seat
 	placed   []core.Placement
 	unseated []core.Verdict
+	memory   []int64 // scratch: of devices
 }
 
 // seatedJob is what a job has, as the walk knows it.
@@ -45,6 +63,7 @@ type seatedJob struct {
 	slices []uint8    // where they begin, device by device
 	unit   score.Task // of a replica
 	round  int        // in which it was granted last
+	at     int        // in holding
 }
 
 // Place seats grants in their order; first those that stay.
@@ -53,15 +72,9 @@ func (p *scored) Place(_ context.Context, v *core.View, grants []core.Grant) (co
 		return core.Seating{}, fmt.Errorf("the cluster has %d accelerator types, and placement by score knows %d", types, score.MaxTypes)
 	}
 	p.begin(v)
-	p.forget(v)
-	for i := range grants {
-		if g := &grants[i]; p.stays(v, g) {
-			p.placed = append(p.placed, core.Placement{Job: g.Job, Seats: v.Jobs[g.Job].Seats})
-		} else {
-			p.rest = append(p.rest, i)
-		}
+	if !p.leave(v, grants) {
+		p.leaveAll(v, grants)
 	}
-	p.drop(func(id core.JobID) bool { return p.jobs[id].round != p.round })
 	for _, i := range p.rest {
 		g := &grants[i]
 		if first := len(p.seats); p.seat(v, g) {
@@ -76,12 +89,70 @@ func (p *scored) Place(_ context.Context, v *core.View, grants []core.Grant) (co
 	return core.Seating{Placed: p.placed, Unseated: p.unseated}, nil
 }
 
-// Standing is for ever: nothing changes while the grants and the nodes do not.
-func (p *scored) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
+// leave leaves those where they are that go on with what they hold, and drops the others, in one walk. It reports false where what a job holds is not what is known of it.
+func (p *scored) leave(v *core.View, grants []core.Grant) bool {
+	for _, id := range v.Changed { // almost always all that there is to forget
+		if s := p.held(id); s != nil && !p.has(v.Job(id), s) {
+			p.release(id)
+		}
+	}
+	stay := 0
+	for i := range grants {
+		g := &grants[i]
+		j, s := v.Jobs[g.Job], p.held(g.Job)
+		if j.Held == 0 && s == nil {
+			p.rest = append(p.rest, i)
+			continue
+		}
+		if s == nil || !p.has(j, s) {
+			return false
+		}
+		if j.Held != g.Replicas || !within(v, g, j.Seats) {
+			p.rest = append(p.rest, i)
+			continue
+		}
+		s.round = p.round
+		p.placed = append(p.placed, core.Placement{Job: g.Job, Seats: j.Seats})
+		stay++
+	}
+	if stay < len(p.holding) {
+		p.drop(func(id core.JobID) bool { return p.jobs[id].round != p.round })
+	}
+	return true
+}
+
+// leaveAll is leave where the nodes were counted anew, or jobs were given other seats than they were told.
+func (p *scored) leaveAll(v *core.View, grants []core.Grant) {
+	p.placed, p.rest = p.placed[:0], p.rest[:0]
+	p.drop(func(id core.JobID) bool { return !p.has(v.Job(id), p.jobs[id]) })
+	for i := range grants {
+		if g := &grants[i]; p.stays(v, g) {
+			p.placed = append(p.placed, core.Placement{Job: g.Job, Seats: v.Jobs[g.Job].Seats})
+		} else {
+			p.rest = append(p.rest, i)
+		}
+	}
+	p.drop(func(id core.JobID) bool { return p.jobs[id].round != p.round })
+}
+
+// has reports whether a job has what is known of it. One that ended has nothing.
+func (p *scored) has(j *core.Job, s *seatedJob) bool {
+	return j != nil && core.SameSeats(s.seats, j.Seats) && slices.Equal(s.slices, j.Slices())
+}
+
+// Standing is for ever: nothing changes while the grants and the nodes do not, unless a scorer drew for a grant before it was refused: it does so again in the next
+// round, and what others are drawn then depends on it.
+func (p *scored) Standing() core.Standing {
+	if p.drawn {
+		return core.Standing{UntilSeconds: p.now}
+	}
+	return core.Standing{UntilSeconds: math.Inf(1)}
+}
 
 // begin forgets the last answer, and what is left of the nodes if they are not those of before.
 func (p *scored) begin(v *core.View) {
 	p.round++
+	p.drawn, p.now = false, v.NowSeconds
 	p.rest, p.seats, p.placed, p.unseated = p.rest[:0], p.seats[:0], p.placed[:0], p.unseated[:0]
 	p.look(v)
 	learned := p.by == nil || p.learns && len(p.tasks) > p.known+p.known/4
@@ -137,7 +208,7 @@ func (p *scored) rebuild(v *core.View) {
 			p.walk.Close(core.NodeID(i))
 		}
 	}
-	p.perNode = make([]int, len(c.Accelerators))
+	p.most = make(map[replicaKind][]int)
 	p.on, p.left = make([]int, len(c.Accelerators)), make([]int64, len(c.Accelerators))
 	for i := range c.Nodes {
 		if n := &c.Nodes[i]; n.Health != core.Gone {
@@ -225,23 +296,13 @@ func (p *scored) stays(v *core.View, g *core.Grant) bool {
 	return p.take(g.Job, p.task(v, j.JobSpec, core.AnyAccelerator), j.Seats, j.Slices())
 }
 
-// forget gives back what jobs have no more, whatever they were given.
-func (p *scored) forget(v *core.View) {
-	p.drop(func(id core.JobID) bool {
-		j := v.Job(id)
-		return j == nil || !core.SameSeats(p.jobs[id].seats, j.Seats) || !slices.Equal(p.jobs[id].slices, j.Slices())
-	})
-}
-
 // drop gives back what those of the holding jobs have that it is true of.
 func (p *scored) drop(of func(core.JobID) bool) {
-	p.holding = slices.DeleteFunc(p.holding, func(id core.JobID) bool {
-		if of(id) {
+	for i := len(p.holding) - 1; i >= 0; i-- {
+		if id := p.holding[i]; of(id) {
 			p.release(id)
-			return true
 		}
-		return false
-	})
+	}
 }
 
 func (p *scored) held(id core.JobID) *seatedJob {
@@ -276,7 +337,7 @@ func (p *scored) take(id core.JobID, replica unit, seats []core.Seat, starts []u
 	for int(id) >= len(p.jobs) {
 		p.jobs = append(p.jobs, nil)
 	}
-	p.jobs[id] = &seatedJob{seats: slices.Clone(seats), slices: taken, unit: replica.Task, round: p.round}
+	p.jobs[id] = &seatedJob{seats: slices.Clone(seats), slices: taken, unit: replica.Task, round: p.round, at: len(p.holding)}
 	p.holding = append(p.holding, id)
 	return true
 }
@@ -329,10 +390,16 @@ func (p *scored) release(id core.JobID) {
 	s := p.jobs[id]
 	p.untake(unit{s.unit}, s.seats, s.slices)
 	p.jobs[id] = nil
+	last := p.holding[len(p.holding)-1]
+	p.holding = p.holding[:len(p.holding)-1]
+	if last != id {
+		p.holding[s.at] = last
+		p.jobs[last].at = s.at
+	}
 }
 
-// seat takes new seats for a job, if there are any: on one node, or, for one that is larger than any that it can run on, on several, of one type
-// unless it mixes them.
+// seat takes new seats for a job, if there are any: on one node, or, for one that is larger than any that it can run on or that is elastic, on several, of one
+// type unless it mixes them.
 func (p *scored) seat(v *core.View, g *core.Grant) bool {
 	j, replica := v.Jobs[g.Job], p.task(v, v.Jobs[g.Job].JobSpec, g.Accelerator)
 	if p.open(v, g, &replica); replica.Devices == 0 {
@@ -341,9 +408,16 @@ func (p *scored) seat(v *core.View, g *core.Grant) bool {
 	if p.seatOn(v, g, replica, g.Replicas) {
 		return true
 	}
-	most := p.most(v, g, replica.Types)
-	switch largest := slices.Max(most); {
-	case largest == 0 || g.Replicas <= largest:
+	most := p.mostOn(v, g, &replica)
+	largest := slices.Max(most)
+	if largest >= g.Replicas { // it would fit on an idle node
+		if p.Spread != spreadElastic || j.MinReplicas >= g.Replicas || !p.mayHold(g, &replica, most, j.MixesTypes) {
+			return false
+		}
+		largest = g.Replicas - 1
+	}
+	switch {
+	case largest == 0:
 		return false
 	case j.MixesTypes:
 		return p.seatOn(v, g, replica, largest)
@@ -351,7 +425,7 @@ func (p *scored) seat(v *core.View, g *core.Grant) bool {
 	for t := range most {
 		if on := replica; most[t] > 0 {
 			on.Types = 1 << uint(t)
-			if p.seatOn(v, g, on, most[t]) {
+			if p.seatOn(v, g, on, min(most[t], largest)) {
 				return true
 			}
 		}
@@ -359,17 +433,47 @@ func (p *scored) seat(v *core.View, g *core.Grant) bool {
 	return false
 }
 
-// most is how many replicas of a job an idle node of each type could have at most; 0 of types that it cannot run on.
-func (p *scored) most(v *core.View, g *core.Grant, types score.TypeSet) []int {
-	j := v.Jobs[g.Job]
-	clear(p.perNode)
+// mostOn is how many replicas of a job an idle node of each type could have at most; 0 of types that it cannot run on. O(nodes) for each distinct replica.
+func (p *scored) mostOn(v *core.View, g *core.Grant, replica *unit) []int {
+	kind := replicaKind{replica.Task, asked(v.Jobs[g.Job].DeviceMemoryGB)}
+	if most, known := p.most[kind]; known {
+		return most
+	}
+	most := make([]int, len(v.Cluster.Accelerators))
 	for i := range v.Cluster.Nodes {
 		n := &v.Cluster.Nodes[i]
-		if t := n.Accelerator; n.Health != core.Gone && types.Allows(t) && p.perNode[t] < n.Devices {
-			p.perNode[t] = max(p.perNode[t], v.Cluster.SeatsOn(j.JobSpec, n))
+		if t := n.Accelerator; n.Health != core.Gone && replica.Types.Allows(t) && most[t] < n.Devices {
+			most[t] = max(most[t], v.Cluster.SeatsOn(v.Jobs[g.Job].JobSpec, n))
 		}
 	}
-	return p.perNode
+	if len(p.most) == mostReplicas {
+		clear(p.most)
+	}
+	p.most[kind] = most
+	return most
+}
+
+// replicaKind is what decides how many replicas of a job a node could have.
+type replicaKind struct {
+	score.Task
+	deviceMemory int64
+}
+
+// mostReplicas bounds of how many distinct replicas is remembered how many a node could have.
+const mostReplicas = 1 << 11
+
+// mayHold reports whether as many devices as a job was granted are left, of one type or of all that it mixes. Who waits is asked about in every round.
+func (p *scored) mayHold(g *core.Grant, replica *unit, most []int, mixes bool) bool {
+	wanted, all := int64(g.Replicas)*int64(replica.Milli), int64(0)
+	for t := range most {
+		if most[t] == 0 {
+			continue
+		}
+		if all += p.left[t]; p.left[t] >= wanted {
+			return true
+		}
+	}
+	return mixes && all >= wanted
 }
 
 // seatOn is seat for one with at most so many replicas on a node.
@@ -395,6 +499,7 @@ func (p *scored) seatOn(v *core.View, g *core.Grant, replica unit, most int) boo
 	if core.Replicas(p.seats[first:]) == g.Replicas && p.take(g.Job, replica, p.seats[first:], nil) {
 		return true
 	}
+	p.drawn = p.drawn || len(p.seats) > first && score.Draws(p.by)
 	p.seats = p.seats[:first]
 	return false
 }
@@ -417,17 +522,18 @@ func (p *scored) open(v *core.View, g *core.Grant, t *unit) {
 
 // choose finds seats for so many replicas on one node, beside those taken since there were first of them.
 func (p *scored) choose(v *core.View, replica unit, n, first int) (core.Seat, bool) {
-	t := replica
+	t := &p.asked
+	*t = replica
 	t.times(n)
 	seat, found := p.walk.Choose(&t.Task)
 	if !found || seat.Devices != 0 {
 		return seat, found
 	}
-	if p.beside(v, &seat, &t, n, first) {
+	if p.beside(v, &seat, t, n, first) {
 		return seat, true
 	}
 	for i := range v.Cluster.Nodes {
-		if seat.Node = core.NodeID(i); p.beside(v, &seat, &t, n, first) {
+		if seat.Node = core.NodeID(i); p.beside(v, &seat, t, n, first) {
 			return seat, true
 		}
 	}
@@ -445,14 +551,18 @@ func (p *scored) beside(v *core.View, s *core.Seat, t *unit, n, first int) bool 
 func (p *scored) refuse(v *core.View, g *core.Grant) {
 	j := v.Jobs[g.Job]
 	whole := p.task(v, j.JobSpec, g.Accelerator)
-	reason, wanted, available, open := core.AcceleratorMissing, int64(g.Replicas)*int64(whole.Milli), int64(0), int64(0)
+	each, left, message := int64(whole.Milli), p.left, ""
+	if each == 0 { // of devices it needs no part, only to be at them
+		each, left, message = score.Whole, p.seatsOf(v), "it takes nothing of devices, and each of its replicas is seated at one"
+	}
+	reason, wanted, available, open := core.AcceleratorMissing, int64(g.Replicas)*each, int64(0), int64(0)
 	for t := range v.Cluster.Accelerators {
 		if p.on[t] == 0 || !eligible(v, j, g, core.AcceleratorID(t)) {
 			continue
 		}
-		reason, available = core.WaitingForDevices, max(available, p.left[t])
+		reason, available = core.WaitingForDevices, max(available, left[t])
 		if !p.closed[t] || j.State == core.Running {
-			open = max(open, p.left[t])
+			open = max(open, left[t])
 		}
 	}
 	if reason == core.WaitingForDevices && available >= wanted {
@@ -463,10 +573,69 @@ func (p *scored) refuse(v *core.View, g *core.Grant) {
 	}
 	p.unseated = append(p.unseated, core.Verdict{
 		Job: g.Job, Code: core.Defer, Reason: reason, Wanted: float64(wanted) / score.Whole, Available: float64(available) / score.Whole, Unit: "devices",
+		Message: message,
 	})
-	if reason == core.Fragmented && v.Cluster.CountsResources && j.WaitingReason != reason { // it is told once
-		p.blame(v, g, &p.unseated[len(p.unseated)-1])
+	if reason != core.Fragmented || j.WaitingReason == reason { // it is told once
+		return
 	}
+	if verdict := &p.unseated[len(p.unseated)-1]; !p.blameDeviceMemory(v, g, verdict) && v.Cluster.CountsResources {
+		p.blame(v, g, verdict)
+	}
+}
+
+// seatsOf is the devices by type that may be placed on, taken or not, in thousandths.
+func (p *scored) seatsOf(v *core.View) []int64 {
+	seats := make([]int64, len(v.Cluster.Accelerators))
+	for i := range v.Cluster.Nodes {
+		n := &v.Cluster.Nodes[i]
+		seats[n.Accelerator] += int64(n.Usable().Count()) * score.Whole
+	}
+	return seats
+}
+
+// blameDeviceMemory tells a job that fits on one node what is short if that is the memory of devices: some node has all the rest. It reports whether that is so.
+func (p *scored) blameDeviceMemory(v *core.View, g *core.Grant, verdict *core.Verdict) bool {
+	t := p.task(v, v.Jobs[g.Job].JobSpec, g.Accelerator)
+	if t.DeviceMemory == 0 || g.Replicas > core.MaxDevicesPerNode {
+		return false
+	}
+	p.open(v, g, &t)
+	t.times(g.Replicas)
+	rest := t.Task
+	rest.DeviceMemory = 0
+	best := int64(-1)
+	nodes := p.walk.Nodes()
+	for i := range nodes {
+		if n := &nodes[i]; n.DeviceMemory != nil && n.Fits(&rest) {
+			p.memory = p.memory[:0]
+			for d, left := range n.Left {
+				if left >= t.Milli {
+					p.memory = append(p.memory, n.DeviceMemory[d])
+				}
+			}
+			best = max(best, least(p.memory, g.Replicas))
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	if t.Slice != 0 { // of a slice
+		best = best * int64(t.Milli) / score.Whole
+	}
+	blameDeviceMemory(verdict, v.Jobs[g.Job].DeviceMemoryGB, float64(best)/1000)
+	return true
+}
+
+// least is the least amount of the n that have most; it sorts the list.
+func least[T cmp.Ordered](amounts []T, n int) T {
+	slices.Sort(amounts)
+	return amounts[len(amounts)-n]
+}
+
+// blameDeviceMemory tells a job that there are devices for that each is to have so many gigabytes, and how many enough of them have at most.
+func blameDeviceMemory(verdict *core.Verdict, wanted, available float64) {
+	verdict.Reason, verdict.Message = core.Fragmented, "there are devices for it, and device memory is short"
+	verdict.Wanted, verdict.Available, verdict.Unit = wanted, available, "GB"
 }
 
 // blame tells a job that there are devices for what else is short: of CPUs and memory the one of which more is missing, on the nodes that have a device for it.
@@ -487,9 +656,9 @@ func (p *scored) blame(v *core.View, g *core.Grant, verdict *core.Verdict) {
 // byScore makes the factory of a placer that seats where a score is highest.
 func byScore(info core.Info, learns bool, scorer func(s core.Settings, seen []score.Task) score.Scorer) core.Factory[core.Placer] {
 	info.Counts, info.Sharing = true, []core.Sharing{core.Fractional, core.Mig}
-	info.Description += " A job that fits on one node waits for one; a larger one gets as much as it can of one node after the other. Counts shares and slices of devices, CPUs and memory. " +
-		"O(changed nodes × log nodes) for each new seating."
-	return core.NewFactory(info, core.None{}, func(_ core.None, s core.Settings) (core.Placer, error) {
-		return &scored{learns: learns, scorer: func(seen []score.Task) score.Scorer { return scorer(s, seen) }}, nil
+	info.Description += " A job that fits on one node waits for one; a larger one, and an elastic one for which no node has room, gets as much as it can of one node after the other. " +
+		"Counts shares and slices of devices, CPUs and memory. O(changed nodes × log nodes) for each new seating."
+	return core.NewFactory(info, ScoredConfig{Spread: spreadElastic}, func(c ScoredConfig, s core.Settings) (core.Placer, error) {
+		return &scored{ScoredConfig: c, learns: learns, scorer: func(seen []score.Task) score.Scorer { return scorer(s, seen) }}, nil
 	})
 }

@@ -57,6 +57,7 @@ func drawSharing(t *rapid.T, id core.JobID, sharing core.Sharing) *core.Job {
 			spec.Share.Profile = mig.Of(rapid.SampledFrom(mig.Profiles()).Draw(t, "profile")).Name
 		}
 	}
+	spec.MinReplicas = rapid.IntRange(1, spec.Requested).Draw(t, "least")
 	j := core.NewJob(spec)
 	j.State = core.Waiting
 	return j
@@ -64,7 +65,7 @@ func drawSharing(t *rapid.T, id core.JobID, sharing core.Sharing) *core.Job {
 
 // roomFor is how many replicas of a job a node has room for.
 func roomFor(c *core.Cluster, left *core.Shares, j *core.JobSpec, n *core.Node) (most int) {
-	if n.Health != core.Ready || !j.CanRunOn(c, n.Accelerator) {
+	if n.Health != core.Ready || !j.Accepts(c, n.Accelerator) {
 		return 0
 	}
 	for device := range n.Devices {
@@ -76,12 +77,13 @@ func roomFor(c *core.Cluster, left *core.Shares, j *core.JobSpec, n *core.Node) 
 }
 
 // While jobs come, change, stay and go, every seating keeps to what there is, who may stay stays, and whoever is refused finds no node with room for all of it, nor,
-// if it is larger than any, several.
+// if it is larger than any or elastic, several. One on several nodes fits on none.
 func TestPlacementsByScoreKeepToWhatThereIs(t *testing.T) {
 	for name, factory := range byScores() {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				policy, err := factory.New(&core.None{}, core.Settings{Rand: rand.New(rand.NewPCG(1, 2))}) //nolint:gosec // a test
+				config := &ScoredConfig{Spread: rapid.SampledFrom([]string{spreadElastic, spreadLarger}).Draw(t, "spread")}
+				policy, err := factory.New(config, core.Settings{Rand: rand.New(rand.NewPCG(1, 2))}) //nolint:gosec // a test
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -110,15 +112,15 @@ func TestPlacementsByScoreKeepToWhatThereIs(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					follow(t, v, seating)
+					follow(t, v, seating, config.Spread == spreadElastic)
 				}
 			})
 		})
 	}
 }
 
-// follow checks a seating, and lets its jobs run.
-func follow(t *rapid.T, v *core.View, seating core.Seating) {
+// follow checks a seating, and lets its jobs run. Where elastic ones are spread they wait for no node.
+func follow(t *rapid.T, v *core.View, seating core.Seating, spread bool) {
 	c := v.Cluster
 	var left core.Shares
 	left.Reset(c)
@@ -150,8 +152,32 @@ func follow(t *rapid.T, v *core.View, seating core.Seating) {
 		}
 		placed[p.Job], slicesOf[p.Job] = true, left.Slices(j.JobSpec, p.Seats)
 	}
+	for _, p := range seating.Placed {
+		if len(p.Seats) == 1 || moves(v, p) == 0 {
+			continue
+		}
+		var others core.Shares
+		others.Reset(c)
+		for _, o := range seating.Placed {
+			if o.Job != p.Job && !others.OccupySlices(v.Jobs[o.Job].JobSpec, o.Seats, slicesOf[o.Job]) {
+				t.Fatalf("job %d cannot be where it is", o.Job)
+			}
+		}
+		for i := range c.Nodes {
+			if j := v.Jobs[p.Job]; roomFor(c, &others, j.JobSpec, &c.Nodes[i]) >= j.Requested {
+				t.Fatalf("job %d is spread over %v, and node %d has room for all %d replicas", p.Job, p.Seats, i, j.Requested)
+			}
+		}
+	}
 	for _, u := range seating.Unseated {
 		j, idle := v.Jobs[u.Job], [2]int{}
+		last := !slices.ContainsFunc(seating.Placed, func(p core.Placement) bool { return p.Job > u.Job && moves(v, p) == 1 })
+		if u.Message == shortOfMemory && !lacksMemory(c, &left, j, u, last) {
+			t.Fatalf("job %d of %d replicas, %+v and %v GB, is told %s of %+v", u.Job, j.Requested, j.Share, j.DeviceMemoryGB, u.Explain(), c)
+		}
+		if u.Wanted <= u.Available && u.Reason == core.WaitingForDevices || u.Wanted <= 0 {
+			t.Fatalf("job %d of %d replicas, %+v, is told %s", u.Job, j.Requested, j.Share, u.Explain())
+		}
 		byType, largest := [2]int{}, 0
 		for i := range c.Nodes {
 			n := &c.Nodes[i]
@@ -160,7 +186,7 @@ func follow(t *rapid.T, v *core.View, seating core.Seating) {
 				t.Fatalf("job %d of %d replicas, %+v, is refused, and node %d has room", u.Job, j.Requested, j.Share, i)
 			}
 			byType[n.Accelerator] += k
-			if j.CanRunOn(c, n.Accelerator) {
+			if j.Accepts(c, n.Accelerator) {
 				idle[n.Accelerator] = max(idle[n.Accelerator], c.SeatsOn(j.JobSpec, n))
 			}
 		}
@@ -169,8 +195,8 @@ func follow(t *rapid.T, v *core.View, seating core.Seating) {
 		if j.MixesTypes {
 			most = byType[0] + byType[1]
 		}
-		if j.Requested > largest && most >= j.Requested {
-			t.Fatalf("job %d of %d replicas, larger than any node, is refused, and several have room for %d", u.Job, j.Requested, most)
+		if (j.Requested > largest || spread && j.Requested > j.MinReplicas) && most >= j.Requested {
+			t.Fatalf("job %d of %d replicas, elastic or larger than any node, is refused, and several have room for %d", u.Job, j.Requested, most)
 		}
 	}
 	for _, j := range v.Jobs {
@@ -185,6 +211,34 @@ func follow(t *rapid.T, v *core.View, seating core.Seating) {
 			j.State, j.Sliced, j.Seats, j.Held = core.Running, &core.Sliced{Starts: slicesOf[j.ID]}, slices.Clone(seating.Placed[i].Seats), core.Replicas(seating.Placed[i].Seats)
 		}
 	}
+}
+
+// lacksMemory reports whether nodes that have all else that a refused job needs have no more memory of their devices than it is told, and, if nobody was
+// seated since, whether there is such a node.
+func lacksMemory(c *core.Cluster, left *core.Shares, j *core.Job, u core.Verdict, last bool) bool {
+	light := *j.JobSpec
+	light.DeviceMemoryGB = 0
+	lacks := !last
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		if n.Health != core.Ready || !j.Accepts(c, n.Accelerator) || roomFor(c, left, &light, n) < j.Requested {
+			continue
+		}
+		enough := 0
+		for device := range n.Devices {
+			memory := left.DeviceMemoryLeft(n.ID, device)
+			if c.Sharing == core.Mig {
+				memory = n.DeviceMemoryGB * float64(mig.Of(j.Slice()).Memory) / mig.Slices
+			}
+			if left.FitsOn(&light, n.ID, device) && memory > u.Available+1e-3 {
+				enough++
+			}
+		}
+		if lacks = true; enough >= j.Requested {
+			return false
+		}
+	}
+	return lacks && u.Wanted == j.DeviceMemoryGB && u.Available < u.Wanted
 }
 
 // moves is 1 for a placement that gives a job other seats than it has.

@@ -110,10 +110,29 @@ func (s *seater) joinOne(v *core.View, g *core.Grant, seats []core.Seat) {
 	if s.together = append(s.together, j.JobSpec); !within(v, g, seats) || !v.Cluster.FitTogether(t, s.together...) {
 		s.together = s.together[:len(s.together)-1]
 		s.refuse(v, g, false)
-		s.unseated[len(s.unseated)-1].Message = "it cannot be on the devices of the others of its group"
+		verdict := &s.unseated[len(s.unseated)-1]
+		verdict.Message = "it cannot be on the devices of the others of its group"
+		if memory := s.memoryBeside(v, t); within(v, g, seats) && len(s.together) < v.Cluster.MaxOwners && memory < j.DeviceMemoryGB {
+			blameDeviceMemory(verdict, j.DeviceMemoryGB, memory)
+			verdict.Message = "on the devices of its group device memory is short"
+		}
 		return
 	}
 	s.placed = append(s.placed, core.Placement{Job: j.ID, Seats: seats})
+}
+
+// memoryBeside is the memory in gigabytes that the jobs of s.together leave of a device of a type; of such devices the least memory counts.
+func (s *seater) memoryBeside(v *core.View, t core.AcceleratorID) float64 {
+	left := math.Inf(1)
+	for i := range v.Cluster.Nodes {
+		if n := &v.Cluster.Nodes[i]; n.Accelerator == t && n.Health != core.Gone && n.DeviceMemoryGB > 0 {
+			left = min(left, n.DeviceMemoryGB)
+		}
+	}
+	for _, j := range s.together {
+		left -= j.DeviceMemoryGB
+	}
+	return max(math.Round(left*1000)/1000, 0)
 }
 
 // close keeps the types that a blocking grant without seats could use from the jobs behind it.

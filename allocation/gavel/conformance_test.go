@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 	}
 	for name, tc := range packed {
 		t.Run(name, func(t *testing.T) {
-			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning(), coretest.TakingTurns())
+			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning(), coretest.Sharing())
 		})
 	}
 	for name, tc := range cases {

@@ -14,7 +14,7 @@ func TestConformance(t *testing.T) {
 		"pairs, by what is left": {"knowledge": knowsRemaining, "largest_group": 2, "period": idealPeriod},
 	} {
 		t.Run(name, func(t *testing.T) {
-			coretest.RunAllocator(t, New(), coretest.WithConfig(config), coretest.Pinning(), coretest.Turns())
+			coretest.RunAllocator(t, New(), coretest.WithConfig(config), coretest.Pinning(), coretest.Sharing())
 		})
 	}
 	t.Run("where nobody shares", func(t *testing.T) { coretest.RunAllocator(t, New(), coretest.Pinning()) })

@@ -204,3 +204,145 @@ func BenchmarkSolve(b *testing.B) {
 		})
 	}
 }
+
+// busy is the part of all resources that jobs keep busy in a group.
+func busy(m *interleave.Model, jobs []Job, group []int32) float64 {
+	var stages []core.Iteration
+	seconds := 0.0
+	for _, i := range group {
+		stages = append(stages, jobs[i].Stages)
+		seconds += jobs[i].Stages.Seconds()
+	}
+	if len(group) == 1 {
+		return seconds / (interleave.MaxJobs * jobs[group[0]].Seconds)
+	}
+	return seconds / (interleave.MaxJobs * m.Period(stages))
+}
+
+// After exchanges no two groups would be more efficient together if they divided their jobs in another way, as many to each, of those that may be together.
+func TestExchangeEndsAtAnOptimum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		jobs, _ := drawJobs(t)
+		for i := range jobs {
+			jobs[i].Devices, jobs[i].Seconds = 1, jobs[i].Stages.Seconds()*rapid.Float64Range(1, 2).Draw(t, "measured")
+			jobs[i].MemoryGB = float64(rapid.IntRange(0, 5).Draw(t, "memory"))
+		}
+		fits := func(group []int32) bool {
+			memory := 0.0
+			for _, i := range group {
+				memory += jobs[i].MemoryGB
+			}
+			return memory <= 10
+		}
+		g := Grouper{Model: interleave.Measured(), Exchange: true, Fits: fits, Largest: rapid.IntRange(2, 4).Draw(t, "largest")}
+		g.Solve(jobs, rapid.IntRange(1, 8).Draw(t, "devices"))
+		if g.used == 0 {
+			return
+		}
+		seen := map[int32]bool{}
+		groups := g.bins[0].groups
+		for u := range groups {
+			x := slices.Clone(groups[u].list())
+			for _, i := range x {
+				if seen[i] {
+					t.Errorf("job %d is in two groups", i)
+				}
+				seen[i] = true
+			}
+			if !fits(x) && len(x) > 1 {
+				t.Errorf("%v do not fit together", x)
+			}
+			for v := range u {
+				y := groups[v].list()
+				all := slices.Concat(x, y)
+				now := busy(&g.Model, jobs, x) + busy(&g.Model, jobs, y)
+				for mask := range 1 << len(all) {
+					var p, q []int32
+					for k, i := range all {
+						if mask>>k&1 == 1 {
+							p = append(p, i)
+						} else {
+							q = append(q, i)
+						}
+					}
+					together := func(group []int32) bool { return len(group) == 1 || fits(group) }
+					if len(p) != len(x) || !together(p) || !together(q) {
+						continue
+					}
+					if then := busy(&g.Model, jobs, p) + busy(&g.Model, jobs, q); then > now+1e-6 {
+						t.Errorf("%v and %v keep %v busy, %v and %v would %v", x, y, now, p, q, then)
+					}
+				}
+			}
+		}
+	})
+}
+
+// Of the groups that run as many stay whole as there are groups of the same kinds.
+func TestSteadyRestoresGroups(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		kinds := []core.Iteration{loads, computes, syncs}
+		var jobs []Job
+		for range rapid.IntRange(2, 16).Draw(t, "jobs") {
+			s := rapid.SampledFrom(kinds).Draw(t, "kind")
+			jobs = append(jobs, Job{Devices: 1, Stages: s, Seconds: 1, Group: int32(rapid.IntRange(0, 4).Draw(t, "group"))})
+		}
+		g := Grouper{Largest: rapid.IntRange(2, 4).Draw(t, "largest"), Steady: true}
+		g.Solve(jobs, rapid.IntRange(1, 8).Draw(t, "devices"))
+		if g.used == 0 {
+			return
+		}
+		runs, there, whole := map[kindsAndSize]int{}, map[kindsAndSize]int{}, map[kindsAndSize]int{}
+		running := map[int32][]int32{}
+		members := 0
+		for _, team := range g.bins[0].groups {
+			of := kindsAndSize{g.kindsOf(team.list()), team.n}
+			there[of]++
+			members += team.n
+			for _, i := range team.list() {
+				if jobs[i].Group > 0 {
+					running[jobs[i].Group] = append(running[jobs[i].Group], i)
+				}
+			}
+		}
+		for _, run := range running {
+			slices.Sort(run)
+			if len(run) < 2 || len(run) > g.Largest {
+				continue
+			}
+			of := kindsAndSize{g.kindsOf(run), len(run)}
+			runs[of]++
+			for _, team := range g.bins[0].groups {
+				if list := slices.Sorted(slices.Values(team.list())); slices.Equal(list, run) {
+					whole[of]++
+				}
+			}
+		}
+		for of, n := range runs {
+			if want := min(n, there[of]); whole[of] != want {
+				t.Errorf("%d groups of %v run, there are %d of these kinds, and %d are whole", n, of, there[of], whole[of])
+			}
+		}
+	})
+}
+
+type kindsAndSize struct {
+	kinds
+	n int
+}
+
+// No more jobs share than the devices make necessary.
+func TestNoMoreGroupsThanNeeded(t *testing.T) {
+	for devices, want := range map[int]int{8: 0, 7: 1, 6: 2, 5: 3, 4: 4} {
+		g := Grouper{Largest: 2}
+		pairs := 0
+		for _, group := range g.Solve(jobsOf(1, computes, loads, computes, loads, computes, loads, computes, loads), devices) {
+			if len(group.Jobs) == 2 {
+				pairs++
+			}
+		}
+		if pairs != want {
+			t.Errorf("%d pairs on %d devices, want %d", pairs, devices, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package muri
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -135,6 +136,136 @@ func TestStanding(t *testing.T) {
 		granted(t, p, v)
 		if got := p.(core.Steady).Standing(); (got.UntilSeconds > 5) != want || want && got.IfSeated != 2 {
 			t.Errorf("%d devices: stands %+v", devices, got)
+		}
+	}
+}
+
+// What jobs received in groups goes on in a policy that takes up the snapshot of another one.
+func TestSnapshot(t *testing.T) {
+	t.Parallel()
+	config := map[string]any{"period": idealPeriod, "largest_group": 2}
+	cluster := coretest.MakeCluster().Nodes(1, "t4", 1).TakesTurns(2, 0).Obj()
+	together := coretest.Seat(0, 0)
+	first := policyOf(config)
+	granted(t, first, coretest.MakeView(cluster).Jobs(staged("a", computes).Waiting(), staged("b", loads).Waiting(), staged("c", computes).Waiting()).Obj())
+	later := func() *core.View {
+		return coretest.MakeView(cluster).Now(60).Jobs(staged("a", computes).Running(0, together), staged("b", loads).Running(0, together), staged("c", computes).Waiting()).Obj()
+	}
+	granted(t, first, later())
+	data, err := first.(core.Snapshotter).Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := policyOf(config)
+	if err := second.(core.Snapshotter).Restore(data); err != nil {
+		t.Fatal(err)
+	}
+	again, err := second.(core.Snapshotter).Snapshot()
+	if err != nil || string(again) != string(data) {
+		t.Errorf("the snapshot %s becomes %s, %v", data, again, err)
+	}
+	// a and c ran together since: a received 60, of which half each counts 30 before and 30 after.
+	view := coretest.MakeView(cluster).Now(120).Jobs(staged("a", computes).Running(0, together), staged("b", loads).Waiting(), staged("c", computes).Running(60, together)).Obj()
+	want := granted(t, first, view)
+	if got := granted(t, second, view); got != want {
+		t.Errorf("granted %s, want %s as without a break", got, want)
+	}
+	one, two := first.(*policy).accounts, second.(*policy).accounts
+	for i := range 3 {
+		if one[i] != two[i] {
+			t.Errorf("the account of job %d is %+v, want %+v as without a break", i, two[i], one[i])
+		}
+	}
+}
+
+func TestSnapshotsThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		data string
+		want bool
+	}{
+		"nobody":         {`[]`, true},
+		"one":            {`[{"Job":0,"Key":1,"Attained":2,"Owners":1}]`, true},
+		"two":            {`[{"Job":0,"Owners":1},{"Job":7,"Owners":4}]`, true},
+		"neighbours":     {`[{"Job":3,"Owners":1},{"Job":4,"Owners":1}]`, true},
+		"no list":        {`{}`, false},
+		"no data":        {``, false},
+		"no such job":    {`[{"Job":-1,"Owners":1}]`, false},
+		"nobody owns it": {`[{"Job":0,"Owners":0}]`, false},
+		"nor the second": {`[{"Job":0,"Owners":1},{"Job":1,"Owners":0}]`, false},
+		"the same twice": {`[{"Job":2,"Owners":1},{"Job":2,"Owners":1}]`, false},
+		"out of order":   {`[{"Job":2,"Owners":1},{"Job":1,"Owners":1}]`, false},
+	} {
+		if err := policyOf(nil).(core.Snapshotter).Restore([]byte(tc.data)); (err == nil) != tc.want {
+			t.Errorf("%s: %v, want it to be taken: %t", name, err, tc.want)
+		}
+	}
+}
+
+// With periods as measured, two jobs that use a second of two each are sooner one after the other: 1.9 s becomes 2.5 s.
+func TestMeasuredPeriod(t *testing.T) {
+	t.Parallel()
+	for period, want := range map[string]string{idealPeriod: "a+b×1", measuredPeriod: "a×1"} {
+		v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 1).TakesTurns(2, 0).Obj()).Jobs(
+			staged("a", core.Iteration{Compute: 0.9, Load: 0.1}).Waiting(), staged("b", core.Iteration{Compute: 0.9, Load: 0.1}).Waiting(),
+		).Obj()
+		if got := granted(t, policyOf(map[string]any{"period": period}), v); got != want {
+			t.Errorf("%s: granted %s, want %s", period, got, want)
+		}
+	}
+}
+
+// Pairs that run stay together where others of the same stages would do as well, unless the config says otherwise.
+func TestSteady(t *testing.T) {
+	t.Parallel()
+	for steady, want := range map[bool]string{true: "a+d×1 b+c×1", false: "a+c×1 b+d×1"} {
+		v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 2).TakesTurns(2, 0).Obj()).Jobs(
+			staged("a", computes).Running(0, coretest.Seat(0, 0)), staged("b", computes).Running(0, coretest.Seat(0, 1)),
+			staged("c", loads).Running(0, coretest.Seat(0, 1)), staged("d", loads).Running(0, coretest.Seat(0, 0)),
+		).Obj()
+		if got := granted(t, policyOf(map[string]any{"period": idealPeriod, "steady": steady}), v); got != want {
+			t.Errorf("steady %t: granted %s, want %s", steady, got, want)
+		}
+	}
+}
+
+func TestLeastTurn(t *testing.T) {
+	t.Parallel()
+	for knowledge, want := range map[string]bool{knowsAttained: true, knowsRemaining: false} {
+		if _, _, turns := (Config{Knowledge: knowledge}).LeastTurn(); turns != want {
+			t.Errorf("by what %s, jobs take turns: %t, want %t", knowledge, turns, want)
+		}
+	}
+}
+
+// By device-seconds that are left: at the rate of the job's own curve, else of its work as submitted; last where nobody knows.
+func TestKeyByRemaining(t *testing.T) {
+	t.Parallel()
+	p := policyOf(map[string]any{"knowledge": knowsRemaining}).(*policy)
+	for name, tc := range map[string]struct {
+		rates     []float64
+		remaining float64
+		work      float64
+		want      float64
+	}{
+		"at its rate":              {[]float64{1, 4}, 20, 999, 10},
+		"of which nothing is left": {[]float64{1, 4}, 0, 999, 0},
+		"no rate":                  {nil, 20, 30, 60},
+		"a rate of 0":              {[]float64{1, 0}, 20, 30, 60},
+		"not known what is left":   {[]float64{1, 4}, math.NaN(), 30, 60},
+		"nothing known":            {nil, math.NaN(), 0, math.Inf(1)},
+	} {
+		v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).TakesTurns(2, 0).Obj()).Jobs(staged("a", computes).Replicas(2).Work(tc.work).Waiting()).Obj()
+		candidates := coretest.Candidates(v, coretest.Rigid)
+		r := *candidates[0].Response
+		r.RemainingWork, r.Curves = tc.remaining, nil
+		if tc.rates != nil {
+			r.Curves = []core.Curve{{OneNode: tc.rates, ManyNodes: tc.rates}}
+		}
+		candidates[0].Response = &r
+		p.capacity.CountIn(v)
+		if got := p.key(v, &candidates[0]); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
 }

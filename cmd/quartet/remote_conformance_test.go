@@ -38,10 +38,16 @@ func TestConformanceThroughTheWire(t *testing.T) {
 				t.Run("admission/"+f.Type, func(t *testing.T) {
 					coretest.RunAdmitter(t, behindWire(t, f, by.way(t, f), host.Admitter), coretest.Elsewhere())
 				})
+				t.Run("admission/"+f.Type+" where jobs share", func(t *testing.T) {
+					coretest.RunAdmitter(t, behindWire(t, f, by.way(t, f), host.Admitter), coretest.Elsewhere(), coretest.Sharing())
+				})
 			}
 			for _, f := range c.Allocation {
 				t.Run("allocation/"+f.Type, func(t *testing.T) {
 					coretest.RunAllocator(t, behindWire(t, f, by.way(t, f), host.Allocator), coretest.Elsewhere(), coretest.Pinning(), coretest.Tiers())
+				})
+				t.Run("allocation/"+f.Type+" where jobs share", func(t *testing.T) {
+					coretest.RunAllocator(t, behindWire(t, f, by.way(t, f), host.Allocator), coretest.Elsewhere(), coretest.Pinning(), coretest.Tiers(), coretest.Sharing())
 				})
 			}
 			for _, f := range c.Placement {
@@ -51,11 +57,19 @@ func TestConformanceThroughTheWire(t *testing.T) {
 						options = append(options, coretest.Evicting())
 					}
 					coretest.RunPlacer(t, behindWire(t, f, by.way(t, f), host.Placer), options...)
+					if len(f.Sharing) > 0 || f.Counts {
+						t.Run("where jobs share", func(t *testing.T) {
+							coretest.RunPlacer(t, behindWire(t, f, by.way(t, f), host.Placer), append(options, coretest.Sharing())...)
+						})
+					}
 				})
 			}
 			for _, f := range c.Elasticity {
 				t.Run("elasticity/"+f.Type, func(t *testing.T) {
 					coretest.RunElasticity(t, behindWire(t, f, by.way(t, f), host.Elasticity), coretest.Elsewhere())
+				})
+				t.Run("elasticity/"+f.Type+" where jobs share", func(t *testing.T) {
+					coretest.RunElasticity(t, behindWire(t, f, by.way(t, f), host.Elasticity), coretest.Elsewhere(), coretest.Sharing())
 				})
 			}
 			for _, f := range c.Scaler {

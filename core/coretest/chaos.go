@@ -147,7 +147,7 @@ func drawScattered(t *rapid.T, c *core.Cluster, replicas int) []core.Seat {
 // Place draws legal seats: jobs stay, move, are refused or evicted. In a quiet round they stay, what was refused is
 // refused again, and only what was not asked for before is new. What a blocking grant keeps from starting is refused, too.
 func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
-	if v.Cluster.Sharing == core.TimeSlice {
+	if v.Cluster.Sharing == core.TimeSlice && !c.free.beside {
 		return c.placeGroups(v, grants), nil
 	}
 	c.free.reset(v.Cluster)

@@ -9,13 +9,13 @@ type room struct {
 	shares  core.Shares // instead of them, where more is counted
 	counts  bool
 	slices  bool
-	parts   bool // jobs are seated on parts of devices where they may be
+	beside  bool // jobs that take turns are seated together though nobody groups them, as the placement antman does
 }
 
 // reset makes everything free.
 func (r *room) reset(c *core.Cluster) {
 	r.slices = c.Sharing == core.Mig
-	if r.counts = r.slices || r.parts && c.Sharing == core.Fractional || c.Sharing == core.Exclusive && c.CountsResources; r.counts {
+	if r.counts = c.CountsShares() && (c.Sharing != core.TimeSlice || r.beside); r.counts {
 		r.shares.Reset(c)
 		return
 	}

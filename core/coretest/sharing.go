@@ -1,54 +1,124 @@
 package coretest
 
 import (
+	"slices"
+
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/mig"
 )
 
-// The most that a replica asks for, so that each device of the largest node can have one: whoever seats jobs on whole devices breaks no rule.
-const (
-	mostCPUs           = 8
-	mostMemoryGB       = 32
-	mostDeviceMemoryGB = 16
-	mostOwners         = 4 // of a device, where jobs take turns
-)
+// mostOwners is how many jobs a device has at most, where jobs take turns.
+const mostOwners = 4
 
-// drawSharing draws how the devices of the cluster are shared. It is called before the pipeline sees the cluster.
-func (w *world) drawSharing() {
-	c := w.cluster
-	w.sharing = true
-	c.Sharing = rapid.SampledFrom([]core.Sharing{core.Exclusive, core.Fractional, core.TimeSlice}).Draw(w.t, "sharing")
-	if c.Sharing == core.TimeSlice {
-		c.MaxOwners, c.OversubscribesMemory = rapid.IntRange(1, mostOwners).Draw(w.t, "owners of a device"), rapid.Bool().Draw(w.t, "memory is oversubscribed")
+// isOf reports whether S, the stage of a suite, is this one: a policy may be of several.
+func isOf[Stage, S any]() bool {
+	_, is := any((*S)(nil)).(*Stage)
+	return is
+}
+
+// ways are those in which jobs share devices in the worlds that a policy meets. Exclusive is for CPUs and memory alone.
+func (s *subject[S]) ways() []core.Sharing {
+	known := s.factory.Sharing
+	switch {
+	case isOf[core.Placer, S]():
+		return append([]core.Sharing{core.Exclusive}, known...)
+	case isOf[core.Allocator, S]() && len(known) > 0:
+		return known
 	}
-	c.CountsResources = rapid.Bool().Draw(w.t, "resources are counted")
-	memory := rapid.SampledFrom([]float64{0, mostDeviceMemoryGB, 40.5}).Draw(w.t, "memory of devices")
+	return []core.Sharing{core.Exclusive, core.Fractional, core.TimeSlice, core.Mig}
+}
+
+// drawSharing draws whether and how jobs share what nodes have: always where the option asks for it, and now and then where nobody asked. Allocators then meet
+// no shared devices, for what they say of how long an answer stands may hold for whole ones only; nor do placers meet groups. A policy in another process may be of a time
+// before there was any of this.
+func (s *subject[S]) drawSharing(w *world, needs []core.Capability) {
+	places := isOf[core.Placer, S]()
+	counts := !places || s.factory.Counts
+	ways := s.ways()
+	if !s.options.sharing {
+		switch {
+		case s.options.elsewhere || isOf[core.ClusterScaler, S]():
+			return
+		case isOf[core.Allocator, S]():
+			ways = []core.Sharing{core.Exclusive}
+		case places:
+			ways = slices.DeleteFunc(ways, func(way core.Sharing) bool { return way == core.TimeSlice })
+		}
+		if rapid.IntRange(0, 2).Draw(w.t, "shares") > 0 {
+			return
+		}
+	}
+	way := rapid.SampledFrom(ways).Draw(w.t, "sharing")
+	w.share(way, counts && (way == core.Exclusive || rapid.Bool().Draw(w.t, "resources are counted")))
+	if way == core.TimeSlice && slices.Contains(needs, core.CapabilityPairRates) {
+		w.drawPairs()
+	}
+}
+
+// share has the jobs of a world share devices in a way, or CPUs and memory, or both. It is called before the pipeline sees the cluster.
+func (w *world) share(way core.Sharing, counts bool) {
+	c, t := w.cluster, w.t
+	w.shares, c.Sharing, c.CountsResources = true, way, counts
+	if way == core.TimeSlice {
+		c.MaxOwners, c.OversubscribesMemory = rapid.IntRange(1, mostOwners).Draw(t, "owners of a device"), rapid.IntRange(0, 3).Draw(t, "oversubscribes memory") == 0
+	}
+	for range c.Accelerators {
+		w.deviceMemory = append(w.deviceMemory, rapid.SampledFrom([]float64{0, 16, 40.5}).Draw(t, "device memory"))
+	}
 	for i := range c.Nodes {
-		c.Nodes[i].DeviceMemoryGB = memory
+		n := &c.Nodes[i]
+		n.DeviceMemoryGB = w.deviceMemory[n.Accelerator]
+		if counts && way != core.TimeSlice { // there, jobs are seated by devices and their memory alone
+			n.CPUs, n.MemoryGB = rapid.SampledFrom([]float64{0, 3, 24, 64}).Draw(t, "CPUs"), rapid.SampledFrom([]float64{0, 20.5, 500}).Draw(t, "memory")
+		}
 	}
 	for i := range c.Pools {
-		c.Pools[i].DeviceMemoryGB = memory
+		c.Pools[i].DeviceMemoryGB = w.deviceMemory[c.Pools[i].Accelerator]
 	}
 	w.view = &core.View{Cluster: cloneCluster(c)}
 }
 
-// drawAsked draws what the replicas of a job ask for beside devices.
+// drawAsked draws what the replicas of a job ask for beside devices, and what the job is like beside others. Few draws differ, so that some jobs are alike.
 func (w *world) drawAsked(s *core.JobSpec) {
 	t := w.t
-	if rapid.Bool().Draw(t, "asks for a part") {
-		s.Share = &core.Share{Milli: rapid.SampledFrom([]int{0, 1, 250, 500, 1000}).Draw(t, "thousandths")}
-	}
+	s.Share = drawShare(t, w.cluster.Sharing)
 	owners := 1.0
 	if w.cluster.Sharing == core.TimeSlice {
 		owners = mostOwners // each has CPUs and memory of its own
 	}
-	s.CPUs = rapid.SampledFrom([]float64{0, 0.5, mostCPUs}).Draw(t, "CPUs") / owners
-	s.MemoryGB = rapid.SampledFrom([]float64{0, 0.25, mostMemoryGB}).Draw(t, "memory") / owners
-	s.DeviceMemoryGB = rapid.SampledFrom([]float64{0, 2.5, mostDeviceMemoryGB}).Draw(t, "memory of a device")
-	s.Utilisation = rapid.SampledFrom([]float64{0, 0.4, 1}).Draw(t, "utilisation")
-	s.SlowdownTolerance = rapid.SampledFrom([]float64{0, 0.2}).Draw(t, "tolerance")
-	if rapid.Bool().Draw(t, "iteration") {
-		s.Iteration = core.Iteration{Load: 0.5, Compute: rapid.SampledFrom([]float64{0, 2}).Draw(t, "compute"), Sync: 0.25}
+	s.CPUs = rapid.SampledFrom([]float64{0, 0, 1, 10.0 / 3, 8}).Draw(t, "asks CPUs") / owners
+	s.MemoryGB = rapid.SampledFrom([]float64{0, 0, 0.1, 30}).Draw(t, "asks memory") / owners
+	s.DeviceMemoryGB = rapid.SampledFrom([]float64{0, 2.5, 6, 10, 17}).Draw(t, "asks memory of a device")
+	s.Utilisation = rapid.SampledFrom([]float64{0, 0.2, 0.6, 1}).Draw(t, "utilisation")
+	s.SlowdownTolerance = rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "tolerance")
+	s.Iteration = rapid.SampledFrom([]core.Iteration{
+		{}, {Load: 4}, {Compute: 3, Sync: 1}, {Load: 1, Compute: 1, Sync: 1}, {Load: 2, Compute: 5, Measured: 6.5}, {Measured: 3},
+	}).Draw(t, "stages")
+	if rapid.Bool().Draw(t, "sensitive") {
+		s.Sensitivity = &core.Sensitivity{
+			Base: core.Resources{CPUs: 3, MemoryGB: 62.5}, Speedup: rapid.Float64Range(1, 3).Draw(t, "speed-up"),
+			Ideal: core.Resources{CPUs: rapid.SampledFrom([]float64{1, 3, 7, 12, 100}).Draw(t, "ideal CPUs"), MemoryGB: rapid.SampledFrom([]float64{1, 62.5, 125, 1e4}).Draw(t, "ideal memory")},
+		}
 	}
+}
+
+// drawShare is what a replica has of a device: thousandths, nothing, or all of it; a profile, too, where devices are divided into slices.
+func drawShare(t *rapid.T, way core.Sharing) *core.Share {
+	whole := 3
+	if way == core.Mig {
+		whole = 7
+	}
+	switch rapid.IntRange(0, whole).Draw(t, "share") {
+	case 0:
+		return nil
+	case 1:
+		return &core.Share{}
+	case 2:
+		return &core.Share{Milli: rapid.SampledFrom([]int{1, 250, 500, core.WholeDevice}).Draw(t, "thousandths")}
+	case 3:
+		return &core.Share{Milli: rapid.IntRange(1, core.WholeDevice).Draw(t, "any thousandths")}
+	}
+	return &core.Share{Milli: core.WholeDevice, Profile: mig.Of(rapid.SampledFrom(mig.Profiles()).Draw(t, "profile")).Name}
 }

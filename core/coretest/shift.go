@@ -27,8 +27,11 @@ func (w *world) drawJoining(from float64) {
 		w.cluster.Accelerators = append(w.cluster.Accelerators, n.Accelerator)
 	}
 	w.enter(n, from)
+	if t := int(w.cluster.Accelerator(n.Accelerator)); t < len(w.deviceMemory) {
+		n.DeviceMemoryGB = w.deviceMemory[t]
+	}
 	w.cluster.Nodes = append(w.cluster.Nodes, core.Node{
-		ID: id, Name: n.Name, Devices: n.Devices, Accelerator: w.cluster.Accelerator(n.Accelerator), Health: n.Health, Pool: n.Pool,
+		ID: id, Name: n.Name, Devices: n.Devices, Accelerator: w.cluster.Accelerator(n.Accelerator), Health: n.Health, Pool: n.Pool, DeviceMemoryGB: n.DeviceMemoryGB,
 	})
 	w.events = append(w.events, core.Event{Kind: core.NodeAdded, AtSeconds: w.drawMoment(from), Node: id, Added: n})
 }
@@ -49,7 +52,7 @@ func (w *world) shift(j *core.Job, e core.Event, edited bool) (core.Event, bool)
 		if !j.Starting {
 			e.Kind = core.JobStarting
 		}
-	case w.turns: // no engine shrinks jobs that take turns: pinned ones would have to have devices of different numbers together
+	case w.cluster.Sharing == core.TimeSlice: // no engine shrinks jobs that take turns: pinned ones would have to have devices of different numbers together
 		return e, false
 	default:
 		left := slices.Clone(j.Seats[:rapid.IntRange(1, len(j.Seats)).Draw(w.t, "seats left")])
@@ -93,8 +96,11 @@ func (w *world) drawHeld(e *core.Event) {
 		}
 	}
 	spec := e.Spec
-	if w.counts && !w.divides {
+	if w.cluster.CountsResources && !w.divides {
 		spec.CPUs, spec.MemoryGB = 0, 0 // others may have all that there is
+	}
+	if w.shares {
+		spec.DeviceMemoryGB = 0 // a device may have less
 	}
 	want := core.Grant{Job: e.Job, Accelerator: core.AnyAccelerator, Replicas: spec.Requested}
 	seats := firstFit(&free, w.view.Cluster, w.view.Cluster.Nodes, core.NewJob(spec), &want)

@@ -22,13 +22,10 @@ type options struct {
 	evicts    bool
 	elsewhere bool
 	pins      bool
-	counts    bool
 	deadlines bool
 	tiers     bool
 	pools     bool
 	sharing   bool
-	turns     bool
-	together  bool
 }
 
 // WithConfig creates the policy with these settings in place of its defaults, as they stand in a config file.
@@ -41,24 +38,19 @@ func Evicting() Option { return func(o *options) { o.evicts = true } }
 // allocators and placements ask for it.
 func Pinning() Option { return func(o *options) { o.pins = true } }
 
-// Counting has the random worlds count CPUs and memory, of which some nodes tell nothing. Jobs ask for some, or are sensitive to them, or neither.
-func Counting() Option { return func(o *options) { o.counts = true } }
-
 // Deadlines gives some jobs of the random worlds deadlines, and has some be best effort.
 func Deadlines() Option { return func(o *options) { o.deadlines = true } }
 
 // Tiers gives some jobs of the random worlds tiers.
 func Tiers() Option { return func(o *options) { o.tiers = true } }
 
-// Sharing has jobs share devices in some of the random worlds, in each of the ways, and gives jobs and nodes what is counted there. It is for stages
-// that seat nobody.
+// Sharing has jobs of the random worlds share what nodes have: devices, in each of the ways that the policy may meet, and in some worlds CPUs and memory, of which
+// jobs ask for some, or are sensitive to them, or neither. A placer meets the ways that it says it seats, and CPUs and memory if it says that it counts them; an allocator that
+// says which sharing it needs meets that. All others meet each way.
 func Sharing() Option { return func(o *options) { o.sharing = true } }
 
 // Pools gives some of the random worlds pools, whose nodes are provisioned, drain and go. The suite of scalers asks for it.
 func Pools() Option { return func(o *options) { o.pools = true } }
-
-// TakingTurns is Turns in worlds where some pairs of jobs were measured.
-func TakingTurns() Option { return func(o *options) { o.turns, o.together = true, true } }
 
 // slot is what a suite knows of one stage.
 type slot[S any] struct {

@@ -31,57 +31,21 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 	tr.blind, _ = s.create(t)
 
 	w, rest := drawWorld(t), &chaos{t: t}
-	w.pins, w.deadlines, w.tiers = s.options.pins, s.options.deadlines, s.options.tiers
-	if w.divides = s.options.counts; w.divides {
-		w.count()
-	}
-	if s.options.together {
-		w.drawPairs()
-	}
+	w.pins, w.deadlines, w.tiers, w.divides = s.options.pins, s.options.deadlines, s.options.tiers, s.factory.Divides
 	if s.options.pools {
 		w.drawPools()
 	}
-	switch {
-	case s.options.sharing:
-		w.drawSharing()
-	case s.options.turns:
-		w.takeTurns()
-	case !s.options.counts && !s.options.together && s.knowsSlices(tr.policy):
-		w.divide()
-	case !s.options.counts && s.choosesTypes(tr.policy) && rapid.Bool().Draw(t, "counts"):
-		w.count()
-	}
-	rest.free.parts = s.options.sharing && !s.options.pools && !s.options.elsewhere
+	s.drawSharing(w, tr.needs)
+	rest.free.beside = isOf[core.Allocator, S]() && len(s.factory.Sharing) == 0
 	interval := rapid.SampledFrom([]float64{0, 60}).Draw(t, "interval")
 	options := core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0}
 	p := core.NewPipeline(cloneCluster(w.cluster), s.compose(s.slot.wrap(tr), rest), options, nil, w)
 	for range rapid.IntRange(1, 12).Draw(t, "rounds") {
 		rest.quiet = false
 		hold(t, p, w.step(), w)
-		if rest.free.parts && w.cluster.Sharing == core.Fractional { // what allocators say of how long an answer stands holds for whole devices
-			continue
-		}
 		rest.quiet = true
 		tr.checkQuiet(p, w)
 	}
-}
-
-// knowsSlices reports whether a policy is to bear worlds whose devices are divided into slices: a placer that says so, and who looks at jobs one by one. Allocators
-// count whole devices, and what they say of how long that stands holds where jobs share none. A policy in another process is told of no shares yet.
-func (s *subject[S]) knowsSlices(policy any) bool {
-	switch policy.(type) {
-	case core.Placer:
-		return slices.Contains(s.factory.Sharing, core.Mig)
-	case core.Admitter, core.Elasticity:
-		return !s.options.elsewhere
-	}
-	return false
-}
-
-// choosesTypes reports whether a policy is to bear worlds where types lack the CPUs or the memory that jobs ask for: an allocator, which may grant such a type.
-func (s *subject[S]) choosesTypes(policy any) bool {
-	_, allocates := policy.(core.Allocator)
-	return allocates && !s.options.elsewhere
 }
 
 // hold is one round that must not fail.

@@ -8,36 +8,6 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Turns lets jobs of the random worlds take turns on devices, of which some tell their memory. Jobs tell their stages and what memory they need. Allocators
-// that group jobs, and placers that seat groups, ask for it.
-func Turns() Option { return func(o *options) { o.turns = true } }
-
-// takeTurns makes devices of the cluster shared.
-func (w *world) takeTurns() {
-	w.turns = true
-	c := w.cluster
-	c.Sharing, c.MaxOwners = core.TimeSlice, rapid.IntRange(1, 4).Draw(w.t, "owners")
-	c.OversubscribesMemory = rapid.IntRange(0, 3).Draw(w.t, "oversubscribes memory") == 0
-	memory := make([]float64, len(c.Accelerators))
-	for t := range memory {
-		memory[t] = rapid.SampledFrom([]float64{0, 16}).Draw(w.t, "device memory")
-	}
-	for i := range c.Nodes {
-		c.Nodes[i].DeviceMemoryGB = memory[c.Nodes[i].Accelerator]
-	}
-	w.view = &core.View{Cluster: cloneCluster(c)}
-}
-
-// drawStages draws what a job is like beside others. Few draws differ, so that some jobs are alike.
-func (w *world) drawStages(spec *core.JobSpec) {
-	spec.DeviceMemoryGB = rapid.SampledFrom([]float64{0, 4, 6, 10, 17}).Draw(w.t, "memory")
-	spec.Utilisation = rapid.SampledFrom([]float64{0, 0.2, 0.6}).Draw(w.t, "utilisation")
-	spec.SlowdownTolerance = rapid.SampledFrom([]float64{0, 0.3}).Draw(w.t, "tolerance")
-	spec.Iteration = rapid.SampledFrom([]core.Iteration{
-		{}, {Load: 4}, {Compute: 3, Sync: 1}, {Load: 1, Compute: 1, Sync: 1}, {Load: 2, Compute: 5, Measured: 6.5}, {Measured: 3},
-	}).Draw(w.t, "stages")
-}
-
 // group makes groups of grants that follow one another. Pinned jobs that stay are in one with those that stay on the same devices, at the beginning.
 func (c *chaos) group(v *core.View, candidates []core.Candidate) {
 	of := func(g *core.Grant) core.Candidate {

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/mig"
 )
 
 // maxWorldJobs bounds how many jobs of a random world live at once.
@@ -27,13 +26,13 @@ type world struct {
 	now       float64
 	next      core.JobID
 	pins      bool // some jobs are pinned
-	counts    bool // the cluster counts CPUs and memory
-	divides   bool // placement divides them, so that a job may run with less than it asks for
+	shares    bool // jobs share what nodes have
+	divides   bool // placement divides CPUs and memory, so that a job may run with less than it asks for
 	deadlines bool // some jobs have deadlines
 	tiers     bool // some jobs have tiers
-	sharing   bool // jobs ask for parts of devices, and for CPUs and memory
-	turns     bool // jobs take turns on devices
 	events    []core.Event
+
+	deviceMemory []float64 // of the devices of a type, where jobs share what nodes have
 }
 
 var applications = [...]string{"bert", "ncf", "resnet"}
@@ -56,27 +55,6 @@ func drawWorld(t *rapid.T) *world {
 	}
 	w.view = &core.View{Cluster: cloneCluster(w.cluster)}
 	return w
-}
-
-// count has the cluster count CPUs and memory, and draws how much of them nodes have.
-func (w *world) count() {
-	w.counts, w.cluster.CountsResources = true, true
-	for i := range w.cluster.Nodes {
-		n := &w.cluster.Nodes[i]
-		n.CPUs, n.MemoryGB = rapid.SampledFrom([]float64{0, 3, 24, 64}).Draw(w.t, "CPUs"), rapid.SampledFrom([]float64{0, 20.5, 500}).Draw(w.t, "memory")
-	}
-	w.view.Cluster = cloneCluster(w.cluster)
-}
-
-// drawResources draws what a job asks for, and how sensitive it is.
-func (w *world) drawResources(spec *core.JobSpec) {
-	spec.CPUs, spec.MemoryGB = rapid.SampledFrom([]float64{0, 0, 1, 10.0 / 3}).Draw(w.t, "asks CPUs"), rapid.SampledFrom([]float64{0, 0, 0.1, 30}).Draw(w.t, "asks memory")
-	if rapid.Bool().Draw(w.t, "sensitive") {
-		spec.Sensitivity = &core.Sensitivity{
-			Base: core.Resources{CPUs: 3, MemoryGB: 62.5}, Speedup: rapid.Float64Range(1, 3).Draw(w.t, "speed-up"),
-			Ideal: core.Resources{CPUs: rapid.SampledFrom([]float64{1, 3, 7, 12, 100}).Draw(w.t, "ideal CPUs"), MemoryGB: rapid.SampledFrom([]float64{1, 62.5, 125, 1e4}).Draw(w.t, "ideal memory")},
-		}
-	}
 }
 
 func drawHealth(t *rapid.T) core.Health {
@@ -281,49 +259,18 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 		spec.DeadlineSeconds = rapid.SampledFrom([]float64{0, 1, 300, 7200, 1e6}).Draw(t, "deadline")
 		spec.BestEffort = rapid.IntRange(0, 3).Draw(t, "best effort") == 0
 	}
-	if w.sharing {
+	if w.shares {
 		w.drawAsked(spec)
 	}
 	if w.tiers {
 		spec.Tier = rapid.SampledFrom(append(core.Tiers(), "")).Draw(t, "tier")
 	}
-	if w.counts {
-		w.drawResources(spec)
-	}
 	if w.pins {
 		spec.Pinned = rapid.Bool().Draw(t, "pinned")
-	}
-	if w.turns {
-		w.drawStages(spec)
-	}
-	if w.cluster.Sharing == core.Mig {
-		spec.Share = drawShare(t)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "bound") == 0 {
 		types := append([]string{"absent"}, w.cluster.Accelerators...)
 		spec.Accelerators = []string{rapid.SampledFrom(types).Draw(t, "bound to")}
 	}
 	return spec
-}
-
-// divide has the devices of some worlds be divided into slices. It is called before the pipeline sees the cluster.
-func (w *world) divide() {
-	if rapid.IntRange(0, 2).Draw(w.t, "slices") == 1 {
-		w.cluster.Sharing = core.Mig
-		w.view = &core.View{Cluster: cloneCluster(w.cluster)}
-	}
-}
-
-// drawShare is what a replica has of a device that is divided into slices: a profile, thousandths, all of it, or nothing.
-func drawShare(t *rapid.T) *core.Share {
-	s := core.Share{Milli: core.WholeDevice, Profile: mig.Of(rapid.SampledFrom(mig.Profiles()).Draw(t, "profile")).Name}
-	switch rapid.IntRange(0, 7).Draw(t, "share") {
-	case 5:
-		return nil
-	case 6:
-		s = core.Share{}
-	case 7:
-		s = core.Share{Milli: rapid.IntRange(1, core.WholeDevice).Draw(t, "milli")}
-	}
-	return &s
 }

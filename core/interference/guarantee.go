@@ -14,23 +14,32 @@ import (
 // jobs divide what is left by weight, and a device without an owner. Several owners, whom no policy here seats so, take turns of equal length.
 //
 // Source: Xiao et al., AntMan (OSDI 2020), and its imitation in the simulator of Muri (SIGCOMM 2022).
+//
+// Two losses are options of ours, and none unless told otherwise: what opportunistic jobs cost an owner, and what it costs them to have memory on the host
+// where the memory of a device does not suffice for all on it. Owners keep theirs; the others miss the same part of what each needs.
 type Guarantee struct {
 	Least float64 // part of its rate that is left to a job whose stages or whose owner's are not told
+	Cost  float64 // part of its rate that an owner loses beside opportunistic jobs, 0..1
+	Spill float64 // part of its rate that an opportunistic job loses all of whose memory is on the host, 0..1
+
+	DeviceMemoryGB map[string]float64 // of a device, by accelerator type; none where it is not known
 }
 
 // UsualGuarantee leaves a twentieth beside an owner that seems to use all.
 func UsualGuarantee() Guarantee { return Guarantee{Least: 0.05} }
 
 // Rate is 1 for the owner of a device. It is 0 for a job for which no owner leaves any time of a resource that it needs.
-func (m Guarantee) Rate(self *core.JobSpec, others []*core.JobSpec, _ string) float64 {
+func (m Guarantee) Rate(self *core.JobSpec, others []*core.JobSpec, accelerator string) float64 {
 	if !self.BestEffort {
-		owners := 1
+		owners, cost := 1, 0.0
 		for _, o := range others {
-			if !o.BestEffort {
+			if o.BestEffort {
+				cost = m.Cost
+			} else {
 				owners++
 			}
 		}
-		return 1 / float64(owners)
+		return (1 - cost) / float64(owners)
 	}
 	weights, left := self.Weight, 1.0
 	for _, o := range others {
@@ -40,7 +49,24 @@ func (m Guarantee) Rate(self *core.JobSpec, others []*core.JobSpec, _ string) fl
 			left = min(left, m.beside(self, o))
 		}
 	}
-	return left * (self.Weight / weights)
+	return left * (self.Weight / weights) * (1 - m.Spill*m.missing(self, others, accelerator))
+}
+
+// missing is the part of the memory of opportunistic jobs that a device does not have, 0..1.
+func (m Guarantee) missing(self *core.JobSpec, others []*core.JobSpec, accelerator string) float64 {
+	size := m.DeviceMemoryGB[accelerator]
+	if m.Spill == 0 || size == 0 || self.DeviceMemoryGB == 0 {
+		return 0
+	}
+	owned, wanted := 0.0, self.DeviceMemoryGB
+	for _, o := range others {
+		if o.BestEffort {
+			wanted += o.DeviceMemoryGB
+		} else {
+			owned += o.DeviceMemoryGB
+		}
+	}
+	return max(0, 1-max(size-owned, 0)/wanted)
 }
 
 // beside is what an owner leaves of its rate to a job.

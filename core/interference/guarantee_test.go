@@ -35,3 +35,41 @@ func TestGuarantee(t *testing.T) {
 		})
 	}
 }
+
+// Losses are told, or there are none.
+func TestGuaranteeLosses(t *testing.T) {
+	opportunistic := func(gb float64) *core.JobSpec { return &core.JobSpec{BestEffort: true, Weight: 1, DeviceMemoryGB: gb} }
+	owner := func(gb float64) *core.JobSpec { return &core.JobSpec{Weight: 1, DeviceMemoryGB: gb, Utilisation: 0.5} }
+	memory := map[string]float64{"v100": 16}
+	of := func(cost, spill float64) Guarantee {
+		return Guarantee{Least: 0.05, Cost: cost, Spill: spill, DeviceMemoryGB: memory}
+	}
+	cases := map[string]struct {
+		model       Guarantee
+		self        *core.JobSpec
+		others      []*core.JobSpec
+		accelerator string
+		want        float64
+	}{
+		"an owner loses beside opportunistic jobs":      {of(0.1, 0), owner(1), []*core.JobSpec{opportunistic(1), opportunistic(1)}, "v100", 0.9},
+		"an owner loses nothing beside another":         {of(0.1, 0), owner(1), []*core.JobSpec{owner(1)}, "v100", 0.5},
+		"two owners lose beside an opportunistic job":   {of(0.1, 0), owner(1), []*core.JobSpec{owner(1), opportunistic(1)}, "v100", 0.45},
+		"an opportunistic job does not pay the owner's": {of(0.1, 0), opportunistic(1), []*core.JobSpec{owner(1)}, "v100", 0.5},
+		"half of its memory is on the host":             {of(0, 0.4), opportunistic(8), []*core.JobSpec{owner(12)}, "v100", 0.5 * 0.8},
+		"all of it is":                                  {of(0, 0.4), opportunistic(8), []*core.JobSpec{owner(16)}, "v100", 0.5 * 0.6},
+		"no more than all":                              {of(0, 1), opportunistic(8), []*core.JobSpec{owner(17)}, "v100", 0},
+		"it just fits":                                  {of(0, 1), opportunistic(8), []*core.JobSpec{owner(8)}, "v100", 0.5},
+		"two miss the same part":                        {of(0, 1), opportunistic(8), []*core.JobSpec{opportunistic(24)}, "v100", 0.5 * 0.5},
+		"an owner misses nothing":                       {of(0, 1), owner(12), []*core.JobSpec{opportunistic(12)}, "v100", 1},
+		"nothing is lost unless told so":                {of(0, 0), opportunistic(8), []*core.JobSpec{owner(12)}, "v100", 0.5},
+		"nor where memory is not known":                 {of(0, 1), opportunistic(8), []*core.JobSpec{owner(12)}, "t4", 0.5},
+		"nor by who needs none":                         {of(0, 1), opportunistic(0), []*core.JobSpec{owner(20)}, "v100", 0.5},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.model.Rate(tc.self, tc.others, tc.accelerator); math.Abs(got-tc.want) > 1e-12 {
+				t.Errorf("rate %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

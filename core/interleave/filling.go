@@ -33,19 +33,11 @@ func Filling(owner, job core.Iteration) float64 {
 			}
 			least = max(least, math.Ceil(need/gap-rounding)) // of no resource it has more than the owner leaves
 			since := math.Mod(now-begins+1, 1)               // since the owner last began to use the resource
-			if since > 1-rounding {
-				since = 0
-			}
 			if since < uses {
 				now, since = now+uses-since, uses
 			}
-			if left := 1 - since; need > left+rounding {
-				need -= left
-				more := math.Ceil(need/gap-rounding) - 1 // gaps that it fills
-				now += left + more + uses + need - more*gap
-			} else {
-				now += need
-			}
+			waits := math.Ceil((need-(1-since))/gap - rounding) // how often the owner comes between
+			now += need + uses*max(0, waits)
 		}
 		if i == 1 {
 			computed = now

@@ -30,6 +30,9 @@ func TestFilling(t *testing.T) {
 		"stages follow one another":                     {core.Iteration{Load: 1, Compute: 6, Sync: 3}, core.Iteration{Load: 2, Compute: 3, Sync: 2}, 2},
 		"the owner leaves none of it":                   {core.Iteration{Compute: 5}, core.Iteration{Load: 1, Compute: 1}, math.Inf(1)},
 		"which it does not need":                        {core.Iteration{Compute: 5}, core.Iteration{Load: 1, Sync: 1}, 1},
+		"several gaps from the middle of an iteration":  {core.Iteration{Load: 1, Compute: 2, Sync: 1}, core.Iteration{Load: 2, Compute: 6}, 4},
+		"next to nothing where it need not wait":        {core.Iteration{Load: 1, Compute: 1}, core.Iteration{Compute: 1e-9, Sync: 2}, 1},
+		"the owner leaves next to nothing":              {core.Iteration{Load: 1e-12, Compute: 1}, core.Iteration{Compute: 1e-12}, math.Inf(1)},
 		"in another unit it is the same":                {core.Iteration{Load: 3e-3, Compute: 1e-3}, core.Iteration{Load: 4e-3}, 4},
 		"a measured iteration says nothing of its gaps": {core.Iteration{Load: 3, Compute: 1, Measured: 9}, core.Iteration{Load: 4, Measured: 1}, 4},
 	}

@@ -89,6 +89,66 @@ func TestSteadyPeriodIsThatOfTheBestOrder(t *testing.T) {
 	})
 }
 
+// fromRest is the period that the authors' simulator finds for jobs in the slots of an order: each job loads in two slots, then computes in one and
+// exchanges in one. It begins with all resources free, goes through eight slots, and stops at two periods in a row that are alike.
+func fromRest(group []core.Iteration, order []int) float64 {
+	ends := []float64{0}
+	period := 0.0
+	for step := range 2 * MaxJobs {
+		end := math.Inf(-1)
+		for slot, job := range order {
+			switch (slot - step + 2*MaxJobs) % MaxJobs {
+			case 1:
+				end = max(end, ends[step]+group[job].Sync)
+			case 2:
+				end = max(end, ends[step]+group[job].Compute)
+			case 3:
+				if step > 0 { // nobody began to load before
+					end = max(end, ends[step-1]+group[job].Load)
+				}
+			}
+		}
+		ends = append(ends, end)
+		if step >= MaxJobs-1 {
+			before := period
+			period = ends[step+1] - ends[step+1-MaxJobs]
+			if step >= MaxJobs && math.Abs(period-before) < 1e-6 {
+				break
+			}
+		}
+	}
+	return period
+}
+
+// The stepped period is the best that the authors' simulator finds; two jobs may also be two slots apart, which it takes as it goes on for ever.
+func TestSteppedPeriodIsThatFromRest(t *testing.T) {
+	m := Model{Stepped: true}
+	orders := map[int][][]int{
+		2: {{0, 1}, {1, 0}},
+		3: {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}},
+		4: {{0, 1, 2, 3}, {0, 1, 3, 2}, {0, 2, 1, 3}, {0, 2, 3, 1}, {0, 3, 1, 2}, {0, 3, 2, 1}},
+	}
+	few, many := rapid.IntRange(0, 2), rapid.IntRange(3, 6)
+	rapid.Check(t, func(t *rapid.T) {
+		group := drawGroup(t, 2)
+		if rapid.Bool().Draw(t, "long loads") { // of which it sees the first begin together, so that it may take long until two periods are alike
+			for i := range group {
+				group[i] = iteration(float64(many.Draw(t, "load")), float64(few.Draw(t, "compute")), float64(few.Draw(t, "sync")))
+			}
+		}
+		want := math.Inf(1)
+		for _, order := range orders[len(group)] {
+			want = min(want, fromRest(group, order))
+		}
+		if len(group) == 2 {
+			want = min(want, repeated([MaxJobs]core.Iteration{0: group[0], 2: group[1]}))
+		}
+		if got := m.Period(group); math.Abs(got-want) > 1e-9*max(want, 1) {
+			t.Errorf("period %v, want %v", got, want)
+		}
+	})
+}
+
 // No resource does two things at once, no job is ahead of itself, and who joins slows nobody's group by more than its own stages.
 func TestPeriodBounds(t *testing.T) {
 	var m Model

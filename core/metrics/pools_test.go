@@ -205,14 +205,17 @@ func TestBillOfNodesGoneBeforeTheFirstRound(t *testing.T) {
 		return core.Event{Kind: core.NodeChanged, AtSeconds: at, Node: 1, Health: h}
 	}
 	gone := core.Event{Kind: core.NodeRemoved, AtSeconds: 90, Node: 1}
+	comes := submission(core.NewJob(&core.JobSpec{Name: "a", Requested: 1, TotalWork: 100}))
+	comes.Node = 1 // of no meaning
 	for name, tc := range map[string]struct {
 		events []core.Event
 		want   float64 // node seconds
 	}{
-		"taken away":        {[]core.Event{gone}, 90},
-		"drained":           {[]core.Event{changed(30, core.Draining), gone}, 90},
-		"ready, then gone":  {[]core.Event{changed(30, core.Ready), gone}, 60},
-		"gone all the time": {nil, 0},
+		"taken away":         {[]core.Event{gone}, 90},
+		"drained":            {[]core.Event{changed(30, core.Draining), gone}, 90},
+		"ready, then gone":   {[]core.Event{changed(30, core.Ready), gone}, 60},
+		"gone all the time":  {nil, 0},
+		"a job comes before": {[]core.Event{comes, gone}, 90},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t, Outputs{})
@@ -228,6 +231,22 @@ func TestBillOfNodesGoneBeforeTheFirstRound(t *testing.T) {
 				t.Errorf("bill (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A node that leaves before it was ready is not paid for.
+func TestBillOfANodeThatWasNeverReady(t *testing.T) {
+	s := newStory(t, Outputs{})
+	s.cluster.Pools = []core.Pool{{Name: "od", Devices: 4, PricePerHour: 3600}}
+	s.cluster.Nodes[1].Pool, s.cluster.Nodes[1].Health = "od", core.Provisioning
+	s.tell(0, core.Report{})
+	s.tell(100, core.Report{Events: []core.Event{{Kind: core.NodeChanged, AtSeconds: 50, Node: 1, Health: core.Draining}, {Kind: core.NodeRemoved, AtSeconds: 90, Node: 1}}})
+	summary, err := s.c.Finish(nil, 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&Bill{}, summary.Bill, near); diff != "" {
+		t.Errorf("bill (-want +got):\n%s", diff)
 	}
 }
 

@@ -88,8 +88,8 @@ func (l Layout) Fragment(p Profile) int { return table[l][p].fragment }
 // Starts is in how many places an instance may be.
 func (l Layout) Starts(p Profile) int { return table[l][p].starts }
 
-// Place is where an instance goes: where most profiles can still be placed afterwards, then where there are most places for them, then the lowest
-// start. It reports false when there is no place.
+// Place is where an instance goes: after which there are most places for instances, of all profiles together, and then the lowest start. No other start leaves
+// room for more profiles. It reports false when there is no place.
 func (l Layout) Place(p Profile) (start int, fits bool) {
 	e := &table[l][p]
 	return e.place, e.starts > 0
@@ -115,21 +115,17 @@ func build() (t [1 << Slices][profiles]entry) {
 	}
 	for l := range t {
 		for p := range profiles {
-			bestProfiles, bestPlaces := -1, -1
+			most := -1
 			for _, start := range instances[p].Starts {
 				if Layout(l)&At(p, start) != 0 {
 					continue
 				}
-				kinds, places := 0, 0
+				places := 0
 				for q := range profiles {
-					n := t[Layout(l)|At(p, start)][q].starts
-					places += n
-					if n > 0 {
-						kinds++
-					}
+					places += t[Layout(l)|At(p, start)][q].starts
 				}
-				if kinds > bestProfiles || kinds == bestProfiles && places > bestPlaces {
-					t[l][p].place, bestProfiles, bestPlaces = start, kinds, places
+				if places > most {
+					t[l][p].place, most = start, places
 				}
 			}
 		}

@@ -111,6 +111,68 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// Wherever an instance goes, no other start of it leaves room for more profiles, and of those that leave room for as many none leaves more places.
+func TestPlacesLeaveMost(t *testing.T) {
+	t.Parallel()
+	for l := Layout(0); ; l++ {
+		for _, p := range Profiles() {
+			left := func(start int) (kinds, places int) {
+				for _, q := range Profiles() {
+					n := (l | At(p, start)).Starts(q)
+					places += n
+					kinds += min(n, 1)
+				}
+				return kinds, places
+			}
+			got, fits := l.Place(p)
+			if !fits {
+				continue
+			}
+			kinds, places := left(got)
+			for _, start := range Of(p).Starts {
+				if !l.Fits(p, start) || start == got {
+					continue
+				}
+				if k, n := left(start); k > kinds || k == kinds && (n > places || n == places && start < got) {
+					t.Errorf("%s goes to %d of %08b, which leaves %d profiles and %d places; %d leaves %d and %d", Of(p).Name, got, l, kinds, places, start, k, n)
+				}
+			}
+		}
+		if l == 1<<Slices-1 {
+			return
+		}
+	}
+}
+
+func TestSmallest(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		part, whole int
+		want        Profile
+	}{
+		"nothing":                        {0, 1000, OneG},
+		"a seventh":                      {1, 7, OneG},
+		"a seventh in 142 of a thousand": {142, 1000, OneG},
+		"a little more":                  {143, 1000, TwoG},
+		"two sevenths":                   {2, 7, TwoG},
+		"a third":                        {333, 1000, ThreeG},
+		"three sevenths":                 {3, 7, ThreeG},
+		"half":                           {500, 1000, FourG},
+		"four sevenths":                  {4, 7, FourG},
+		"of five there is none":          {5, 7, SevenG},
+		"all":                            {1000, 1000, SevenG},
+		"in another unit":                {1, 1, SevenG},
+		"more than there is":             {2000, 1000, SevenG},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := Smallest(tc.part, tc.whole); got != tc.want {
+				t.Errorf("%d of %d is %s, want %s", tc.part, tc.whole, Of(got).Name, Of(tc.want).Name)
+			}
+		})
+	}
+}
+
 // A fragment is the free slices that are in no place of the profile.
 func TestFragment(t *testing.T) {
 	t.Parallel()

@@ -94,7 +94,7 @@ func (s *PackedSolver) MaxMin(ctx context.Context, p Packed, level Level, even b
 			return PackedResult{Level: r.level, Bound: r.bound, Alone: d.alone, Pairs: d.pairs}, nil
 		}
 		if jobs > exactUpTo && refined >= maxRefined {
-			return PackedResult{Level: s.fit(d, r.level), Bound: r.bound, Alone: d.alone, Pairs: d.pairs}, nil
+			return PackedResult{Level: fit(d, r.level, s.reached), Bound: r.bound, Alone: d.alone, Pairs: d.pairs}, nil
 		}
 		for _, m := range alone {
 			p = p.split(m.class, m.member)
@@ -108,6 +108,14 @@ const (
 	exactUpTo  = 32
 	maxRefined = 1
 )
+
+// reached is the level of a job at a rate; +Inf for one that asks for no more at a higher one.
+func (s *PackedSolver) reached(i int, rate float64) float64 {
+	if floor, slope := s.levels.straight(i); slope > 0 {
+		return (rate - floor) / slope
+	}
+	return math.Inf(1)
+}
 
 // check reports what is wrong with the problem.
 func (p Packed) check(level Level) error {
@@ -341,7 +349,9 @@ func (s *PackedSolver) FinishTimes(ctx context.Context, p Packed, finish Finish,
 			return PackedResult{Level: r.level, Bound: r.bound, Alone: d.alone, Pairs: d.pairs}, nil
 		}
 		if n > exactUpTo && refined >= maxRefined {
-			return PackedResult{Level: s.fit(d, r.level), Bound: r.bound, Alone: d.alone, Pairs: d.pairs}, nil
+			// Not by the tangents, which ask for less than the ratio does.
+			worst := fit(d, r.level, func(i int, rate float64) float64 { return -finish.ratio(i, rate) })
+			return PackedResult{Level: worst, Bound: r.bound, Alone: d.alone, Pairs: d.pairs}, nil
 		}
 		refined++
 		for _, m := range alone {

@@ -25,8 +25,8 @@ type division struct {
 	pairs []PairShare
 }
 
-// fit brings the division into the capacities, and returns the level that it reaches.
-func (s *PackedSolver) fit(d *division, most float64) float64 {
+// fit brings the division into the capacities, and returns the level that it reaches. Reached is the level of a job at a rate.
+func fit(d *division, most float64, reached func(job int, rate float64) float64) float64 {
 	used, rates, class := make([]float64, len(d.p.Capacity)), make([]float64, len(d.alone)), make([]int, len(d.alone))
 	pairOf := map[[3]int][2]float64{}
 	for a := range d.p.Classes {
@@ -60,9 +60,7 @@ func (s *PackedSolver) fit(d *division, most float64) float64 {
 		for j := range shares {
 			shares[j] *= part
 		}
-		if floor, slope := s.levels.straight(i); slope > 0 {
-			level = min(level, (rates[i]*part-floor)/slope)
-		}
+		level = min(level, reached(i, rates[i]*part))
 	}
 	for i := range d.pairs {
 		d.pairs[i].Share *= part

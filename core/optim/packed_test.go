@@ -211,6 +211,9 @@ func TestPackedFinishTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkPacked(t, p, r, func(i int, rate float64) bool { return finish.ratio(i, rate*(1+1e-3)) <= -r.Level*(1+1e-3) })
+		if r.Level > r.Bound {
+			t.Fatalf("level %v is above its bound %v", r.Level, r.Bound)
+		}
 		// The demands of a slightly lower ratio are more than the cluster can do: at them a level of 1 is not reached.
 		asked := Level{Floor: make([]float64, len(level.Slope)), Slope: make([]float64, len(level.Slope))}
 		most := 0.0
@@ -290,6 +293,59 @@ func TestPackedFinishTimesOnOneDevice(t *testing.T) {
 			if err != nil || math.Abs(-r.Level-high) > 1e-5*high || r.Bound < -high*(1+1e-6) {
 				t.Errorf("a ratio of %v, proven %v: %v; want %v", -r.Level, -r.Bound, err, high)
 			}
+		})
+	}
+}
+
+// With more jobs than a program is refined for, shares are as sound: what cannot be had in pairs is had alone, and level and bound tell what that costs.
+func TestPackedWithManyJobs(t *testing.T) {
+	t.Parallel()
+	for name, maxMin := range map[string]bool{"max min": true, "finish times": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) {
+				n := rapid.IntRange(exactUpTo+1, exactUpTo+16).Draw(t, "jobs")
+				p := Packed{Capacity: []float64{float64(rapid.IntRange(1, 20).Draw(t, "capacity"))}}
+				classes := rapid.IntRange(1, 3).Draw(t, "classes")
+				for range classes {
+					p.Classes = append(p.Classes, PackedClass{Devices: 1, Rates: []float64{rapid.Float64Range(0.2, 1).Draw(t, "alone")}})
+				}
+				var level Level
+				var finish Finish
+				for i := range n {
+					class := 0
+					switch {
+					case i < classes: // each has a member
+						class = i
+					case i < 4*classes: // the others have few, which have to be beside themselves
+						class = rapid.IntRange(0, classes-1).Draw(t, "class")
+					}
+					p.Classes[class].Members = append(p.Classes[class].Members, i)
+					level.Floor, level.Slope = append(level.Floor, 0), append(level.Slope, rapid.SampledFrom([]float64{0.1, 1, 5}).Draw(t, "slope"))
+					finish.Elapsed, finish.Alone = append(finish.Elapsed, 1), append(finish.Alone, 2)
+					finish.Remaining = append(finish.Remaining, rapid.SampledFrom([]float64{0.1, 1, 5}).Draw(t, "remaining"))
+				}
+				for a := range classes {
+					rate := rapid.Float64Range(0.5, 1).Draw(t, "paired") * p.Classes[a].Rates[0]
+					p.Pairs = append(p.Pairs, PackedPair{First: a, Second: a, Rates: [2]float64{rate, rate}})
+				}
+				var r PackedResult
+				var err error
+				reach := func(i int, rate float64) bool { return rate >= level.Slope[i]*r.Level }
+				if maxMin {
+					r, err = new(PackedSolver).MaxMin(t.Context(), p, level, false)
+				} else {
+					r, err = new(PackedSolver).FinishTimes(t.Context(), p, finish, false)
+					reach = func(i int, rate float64) bool { return finish.ratio(i, rate*(1+1e-3)) <= -r.Level*(1+1e-3) }
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkPacked(t, p, r, reach)
+				if r.Level > r.Bound+1e-6*math.Abs(r.Bound) || r.Level < r.Bound-0.5*math.Abs(r.Bound) {
+					t.Fatalf("level %v, bound %v", r.Level, r.Bound)
+				}
+			})
 		})
 	}
 }

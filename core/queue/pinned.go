@@ -7,7 +7,7 @@ func Stays(v *core.View, c *core.Candidate) bool {
 	return !v.NonePinned() && c.State == core.Running && c.Pinned && c.MustStay(v.Cluster, c.Response)
 }
 
-// Pinned is how many devices the candidates hold that stay.
+// Pinned is how many devices the candidates hold that stay, a shared one once.
 func Pinned(v *core.View, candidates []core.Candidate) int {
 	if v.NonePinned() {
 		return 0
@@ -23,4 +23,10 @@ func Pinned(v *core.View, candidates []core.Candidate) int {
 		}
 	}
 	return devices
+}
+
+// MayStay reports whether a candidate is pinned, is yet to be seated, and may then be on devices that others have: Pinned may count fewer devices for it than it
+// was granted, and who counts on that is to be asked again.
+func MayStay(v *core.View, c *core.Candidate) bool {
+	return v.Cluster.Sharing != core.Exclusive && c.Pinned && !Stays(v, c)
 }

@@ -32,3 +32,52 @@ func TestBlockingGrantsEveryoneWhereTypesDiffer(t *testing.T) {
 		t.Errorf("%d grants, want 3", got)
 	}
 }
+
+// Where jobs can be on a device together, those who are kept leave it to the placer who else fits; others end where the devices do.
+func TestBlockingGrantsEveryoneWhoIsKeptBesideOthers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		keeps  bool
+		how    core.Sharing
+		pinned bool
+		grants int
+		until  float64
+	}{
+		"whole devices":             {true, core.Exclusive, true, 2, 500},
+		"parts":                     {true, core.Fractional, true, 3, 500},
+		"nobody is kept":            {false, core.Fractional, false, 2, 60},
+		"nobody is kept, turns":     {false, core.TimeSlice, false, 2, 60},
+		"one comes first":           {false, core.Mig, true, 2, 60},
+		"one has devices as others": {false, core.Exclusive, true, 2, 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := coretest.MakeJob("b").Replicas(3).Share(500).Waiting()
+			if tc.pinned {
+				b = b.Pinned()
+			}
+			c := coretest.MakeCluster().Nodes(1, "a100", 4).Obj()
+			c.Sharing = tc.how
+			v := coretest.MakeView(c).Now(60).Jobs(coretest.MakeJob("a").Replicas(2).Share(500).Waiting(), b, coretest.MakeJob("c").Share(500).Waiting()).Obj()
+			w := queue.Walk{Discipline: queue.Blocking, Keeps: tc.keeps}
+			candidates := coretest.Candidates(v, coretest.Rigid)
+			for range 2 { // what was so in one round is forgotten in the next
+				w.Begin(v)
+				w.KeepPinned(v, candidates)
+				for i := range candidates {
+					if !w.Offer(v, &candidates[i]) {
+						break
+					}
+				}
+			}
+			if got := len(w.Grants()); got != tc.grants {
+				t.Errorf("%d grants, want %d", got, tc.grants)
+			}
+			if got := w.Standing(core.Standing{UntilSeconds: 500, IfSeated: 1}); got != (core.Standing{UntilSeconds: tc.until, IfSeated: 1}) {
+				t.Errorf("stands %+v, want until %v s", got, tc.until)
+			}
+			w.Begin(v)
+			if got := w.Standing(core.Standing{UntilSeconds: 500}); got.UntilSeconds != 500 {
+				t.Errorf("a round that has just begun stands until %v s, want 500", got.UntilSeconds)
+			}
+		})
+	}
+}

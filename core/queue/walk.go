@@ -15,10 +15,16 @@ const (
 // who waits behind whom.
 type Walk struct {
 	Discipline string // one of the queue disciplines
+	// Keeps says that those who run are granted their devices before those who wait, with Keep. Where devices are shared, blocking then grants everyone, too: a
+	// job that the devices do not suffice for may find room beside others, and those behind it are to be seated in the same round.
+	Keeps bool
 
 	capacity Capacity
 	left     int
+	now      float64
 	all      bool // everyone is granted
+	shares   bool // jobs may be on a device together
+	overruns bool // see Standing
 	pinned   int  // grants to pinned candidates, the first of those kept
 	kept     int  // grants by Keep and to pinned candidates, the first ones
 	fitted   int  // grants that may be seated; with blocking, one more may follow them
@@ -29,7 +35,8 @@ type Walk struct {
 func (w *Walk) Begin(v *core.View) {
 	w.capacity.CountIn(v)
 	w.left, w.pinned, w.kept, w.fitted, w.grants = v.Devices, 0, 0, 0, w.grants[:0]
-	w.all = w.Discipline == All || w.Discipline == Blocking && len(v.Cluster.Accelerators) > 1
+	w.now, w.shares, w.overruns = v.NowSeconds, v.Cluster.Sharing != core.Exclusive, false
+	w.all = w.Discipline == All || w.Discipline == Blocking && (len(v.Cluster.Accelerators) > 1 || w.Keeps && w.shares)
 }
 
 // KeepPinned grants pinned candidates that run what they hold, and passes them over when their turn comes. It comes before any other
@@ -65,6 +72,7 @@ func (w *Walk) Offer(v *core.View, c *core.Candidate) bool {
 		return w.left > 0 || w.all
 	case w.Discipline == Blocking:
 		w.grant(c, n) // its verdict says why everyone waits
+		w.overruns = w.shares
 		return false
 	}
 	return w.left > 0
@@ -95,6 +103,15 @@ func (w *Walk) Kept() int { return w.kept }
 // Fitted is the number of grants, from the first on, that the devices suffice for, or all where everyone is granted. With
 // Blocking one more may follow.
 func (w *Walk) Fitted() int { return w.fitted }
+
+// Standing is s, unless the last grant is one that the devices do not suffice for, and whose job may be seated all the same, beside others: once it runs it may
+// be served before others, and the walk ends elsewhere.
+func (w *Walk) Standing(s core.Standing) core.Standing {
+	if w.overruns {
+		s.UntilSeconds = w.now
+	}
+	return s
+}
 
 func (w *Walk) take(c *core.Candidate, n int) {
 	w.left -= n

@@ -85,7 +85,7 @@ func (s *Simulator) doRound(j *simJob, now, interval float64) {
 		}
 	}
 	if j.asOf > from {
-		s.advanced = max(s.advanced, j.asOf)
+		s.advanced, s.churned = max(s.advanced, j.asOf), 0
 	}
 }
 

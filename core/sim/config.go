@@ -48,6 +48,8 @@ type CoLocation struct {
 	SwitchRatio float64 `config:"switch_ratio" doc:"with turns, part of a turn that the switch to it costs" min:"0" max:"0.99"`
 	Period      string  `config:"period" doc:"with interleave, measured: as long as on the cluster of Muri, 31 to 48 % longer than its stages need; ideal: as long as these" enum:"measured|ideal"`
 	Table       string  `config:"table" doc:"with table, file of measured pairs, instead of those of the workload: CSV or JSON as throughputs_path of workload gavel"`
+	OwnerLoss   float64 `config:"owner_loss" doc:"with guarantee, part of its rate that an owner loses beside opportunistic jobs" min:"0" max:"1"`
+	SpillLoss   float64 `config:"spill_loss" doc:"with guarantee, part of its rate that an opportunistic job loses all of whose memory is on the host, where cluster.oversubscribe_memory puts it there; in proportion to the part that is" min:"0" max:"1"`
 	Unknown     string  `config:"unknown" doc:"with table, model for jobs of which no pair was measured" enum:"none|turns|hinge"`
 }
 
@@ -81,7 +83,9 @@ func (c *CoLocation) named(name string) interference.Model {
 		}
 		return interference.MeasuredInterleave()
 	case guaranteed:
-		return interference.UsualGuarantee()
+		model := interference.UsualGuarantee()
+		model.Cost, model.Spill = c.OwnerLoss, c.SpillLoss
+		return model
 	}
 	return interference.None{}
 }
@@ -208,6 +212,12 @@ func (c Config) Validate() error {
 	}
 	if c.CoLocation.Table != "" && c.CoLocation.Model != byTable {
 		problem("co_location.table: needs co_location.model: table")
+	}
+	if c.CoLocation.OwnerLoss > 0 && c.CoLocation.Model != guaranteed {
+		problem("co_location.owner_loss: needs co_location.model: guarantee")
+	}
+	if c.CoLocation.SpillLoss > 0 && c.CoLocation.Model != guaranteed {
+		problem("co_location.spill_loss: needs co_location.model: guarantee")
 	}
 	if c.TuneOverhead >= c.StallAfter {
 		problem("tune_overhead: must be shorter than stall_after")

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,6 +119,76 @@ func TestARunThatWaitsForNodesInVainEnds(t *testing.T) {
 				t.Errorf("%q", said)
 			}
 		})
+	}
+}
+
+// A run whose jobs are interrupted before they come further ends, and says so, however short the time is that its rounds take; one whose jobs do is done.
+func TestARunThatOnlyRestartsEnds(t *testing.T) {
+	const second = time.Second
+	for name, tc := range map[string]struct {
+		config Config
+		work   float64
+		done   bool
+		rounds int // at most
+	}{
+		"starts that take longer than nodes last":      {Config{RestartOverhead: 60 * second, Failures: Failures{MTBF: 2 * second, Repair: second}}, 100, false, 210_000},
+		"checkpoints that are further apart":           {Config{CheckpointInterval: time.Hour, Failures: Failures{MTBF: 2 * second, Repair: second}}, 100, false, 500_000},
+		"nodes that mostly last as long as they start": {Config{RestartOverhead: second, CheckpointInterval: second, Failures: Failures{MTBF: 5 * second, Repair: second}}, 100, true, 5000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Name: "n", Devices: 1}}}
+			tc.config.StallAfter = 30 * 24 * time.Hour
+			if err := tc.config.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			jobs := &workload.Workload{Jobs: []workload.Job{{
+				Spec:  core.JobSpec{Name: "j", Weight: 1, TotalWork: tc.work, Requested: 1, MinReplicas: 1, MaxReplicas: 1},
+				Model: workload.NewDurationModel(tc.work, 1),
+			}}}
+			backend, err := (&opener{tc.config, core.Settings{ID: "sim", Rand: core.NewRand(1, "sim"), Seed: 1}}).Open(t.Context(), c, jobs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			rounds := &roundsOf{most: tc.rounds, over: cancel}
+			pipeline := core.NewPipeline(c, backendtest.FIFO(), core.RoundOptions{OnEvents: true}, nil, rounds)
+			if err := pipeline.Run(ctx, backend); err != nil {
+				t.Fatalf("after %d rounds, at %v s: %v", rounds.held, pipeline.NowSeconds(), err)
+			}
+			if left := pipeline.Unfinished(); (len(left) == 0) != tc.done {
+				t.Errorf("%d jobs are left after %d rounds, at %v s", len(left), rounds.held, pipeline.NowSeconds())
+			}
+			if said := backend.(*Simulator).InVain(); strings.HasPrefix(said, "jobs were given devices in 100001 rounds, and none came further") == tc.done {
+				t.Errorf("%q", said)
+			}
+		})
+	}
+}
+
+// However often devices changed hands, a run goes on in which a job comes further by what happens next.
+func TestARunInWhichOneGetsOnGoesOn(t *testing.T) {
+	t.Parallel()
+	jobs := &workload.Workload{Jobs: []workload.Job{{
+		Spec: core.JobSpec{Name: "j", Weight: 1, TotalWork: 1000, Requested: 1, MinReplicas: 1, MaxReplicas: 1}, Model: workload.NewDurationModel(1000, 1),
+	}}}
+	c := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Name: "n", Devices: 1}}}
+	backend, err := (&opener{Config{StallAfter: time.Hour}, core.Settings{ID: "sim"}}).Open(t.Context(), c, jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := backend.(*Simulator)
+	if _, err := s.Next(t.Context(), by(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(t.Context(), []core.Change{start(0, seats(0, 1))}); err != nil {
+		t.Fatal(err)
+	}
+	s.churned = mostChurned + 1
+	seen, err := s.Next(t.Context(), core.Wake{BySeconds: math.Inf(1), OnEvents: true})
+	if err != nil || seen.NowSeconds != 1000 || s.InVain() != "" {
+		t.Errorf("at %v s: %v, %q; want the end of the job", seen.NowSeconds, err, s.InVain())
 	}
 }
 

@@ -28,7 +28,7 @@ type pools struct {
 	priced   float64 // moment of the last price
 	cooling  float64 // the longest time, in seconds, until a pool may grow again
 	awaited  float64 // until when there is hope of a node that was asked for in time and will come
-	hopeless bool    // the run ended because of asks
+	hopeless bool    // the run ended because of asks, or of churn
 }
 
 // mostAsks is how often nodes of pools may be asked for while no job comes further. Where one of a thousand comes, that many fail in a row
@@ -64,20 +64,28 @@ func (s *Simulator) late(at float64) bool {
 	return at-max(s.advanced, s.pools.priced) > s.config.StallAfter.Seconds()+s.pools.cooling
 }
 
-// inVain reports whether the time of a run is up at a moment, and nothing to come of the nodes that were asked for in time, or too many were.
+// inVain reports whether the time of a run is up at a moment, and nothing to come of the nodes that were asked for in time, or too many were, or too many
+// rounds changed who has devices.
 func (s *Simulator) inVain(at float64) bool {
-	return s.late(at) && at > s.pools.awaited || s.pools.asks > mostAsks
+	return s.late(at) && at > s.pools.awaited || s.pools.asks > mostAsks || s.churned > mostChurned
 }
 
 // came notes that a job came further, or was submitted, at a moment.
 func (s *Simulator) came(at float64) {
-	s.advanced, s.pools.asks = max(s.advanced, at), 0
+	s.advanced, s.pools.asks, s.churned = max(s.advanced, at), 0, 0
 }
 
-// InVain says why a run ended in which nodes of pools were asked for all the time; "" for any other.
+// mostChurned is how many rounds may start, stop, move or resize jobs while none comes further. A change that leads to something needs a few.
+const mostChurned = 100_000
+
+// InVain says why a run ended in which nodes of pools were asked for, or jobs given devices, all the time; "" for any other.
 func (s *Simulator) InVain() string {
-	if !s.pools.hopeless {
+	switch {
+	case !s.pools.hopeless:
 		return ""
+	case s.churned > mostChurned:
+		return fmt.Sprintf("jobs were given devices in %d rounds, and none came further, for what interrupts them comes sooner than they start or reach a checkpoint: the run is over at %s",
+			s.churned, core.FormatDuration(time.Duration(s.now)*time.Second))
 	}
 	return fmt.Sprintf("nodes of pools were asked for %d times while no job came further: the run is over at %s", s.pools.asks, core.FormatDuration(time.Duration(s.now)*time.Second))
 }

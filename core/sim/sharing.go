@@ -19,6 +19,28 @@ type sharing struct {
 	beside  []*simJob              // scratch
 }
 
+// withMemory tells a model how much memory devices have, if it asks: by accelerator type the least that a node or a pool of it tells.
+func withMemory(m interference.Model, c *core.Cluster) interference.Model {
+	g, is := m.(interference.Guarantee)
+	if !is || g.Spill == 0 {
+		return m
+	}
+	g.DeviceMemoryGB = map[string]float64{}
+	of := func(t core.AcceleratorID, gigabytes float64) {
+		name := c.Accelerators[t]
+		if known := g.DeviceMemoryGB[name]; gigabytes > 0 && (known == 0 || gigabytes < known) {
+			g.DeviceMemoryGB[name] = gigabytes
+		}
+	}
+	for i := range c.Nodes {
+		of(c.Nodes[i].Accelerator, c.Nodes[i].DeviceMemoryGB)
+	}
+	for i := range c.Pools {
+		of(c.Pools[i].Accelerator, c.Pools[i].DeviceMemoryGB)
+	}
+	return g
+}
+
 type deviceAt struct {
 	node   core.NodeID
 	device int

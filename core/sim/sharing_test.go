@@ -26,7 +26,7 @@ type tenant struct {
 func endsOf(t *testing.T, c Config, tenants []tenant) map[core.JobID]float64 {
 	t.Helper()
 	c.StallAfter = time.Hour
-	cluster := &core.Cluster{Accelerators: []string{"t4"}, Sharing: core.Fractional, Nodes: []core.Node{{Name: "n", Devices: 4}}}
+	cluster := &core.Cluster{Accelerators: []string{"t4"}, Sharing: core.Fractional, Nodes: []core.Node{{Name: "n", Devices: 4, DeviceMemoryGB: 16}}}
 	w := &workload.Workload{}
 	var changes []core.Change
 	for i := range tenants {
@@ -94,6 +94,9 @@ func TestJobsOnSharedDevices(t *testing.T) {
 		"stages of one are not told":             {CoLocation{Model: "interleave", Period: "ideal"}, []tenant{{50, core.JobSpec{Iteration: core.Iteration{Load: 4}}, on(1)}, {100, core.JobSpec{}, on(1)}}, map[core.JobID]float64{0: 100, 1: 150}},
 		"room for both":                          {CoLocation{Model: "hinge"}, []tenant{{50, busy(0.4), on(1)}, {100, busy(0.45), on(1)}}, map[core.JobID]float64{0: 50, 1: 100}},
 		"more than the device has":               {CoLocation{Model: "hinge"}, []tenant{{87.76, busy(0.6), on(1)}, {100, busy(0.65), on(1)}}, map[core.JobID]float64{0: 100, 1: 112.24}},
+		"an owner loses nothing":                 {CoLocation{Model: "guarantee"}, []tenant{{100, busy(0.5), on(1)}, {70, core.JobSpec{BestEffort: true}, on(1)}}, map[core.JobID]float64{0: 100, 1: 120}},
+		"an owner loses":                         {CoLocation{Model: "guarantee", OwnerLoss: 0.1}, []tenant{{90, busy(0.5), on(1)}, {70, core.JobSpec{BestEffort: true}, on(1)}}, map[core.JobID]float64{0: 100, 1: 120}},
+		"half of the memory is on the host":      {CoLocation{Model: "guarantee", SpillLoss: 0.5}, []tenant{{100, core.JobSpec{Utilisation: 0.5, DeviceMemoryGB: 12}, on(1)}, {57.5, core.JobSpec{BestEffort: true, DeviceMemoryGB: 8}, on(1)}}, map[core.JobID]float64{0: 100, 1: 120}},
 		"as the pair was measured":               {CoLocation{Model: "table"}, []tenant{{80, known("x"), on(1)}, {100, known("y"), on(1)}}, map[core.JobID]float64{0: 100, 1: 150}},
 		"a pair that was not":                    {CoLocation{Model: "table", Unknown: "turns"}, []tenant{{50, known("x"), on(1)}, {100, known("z"), on(1)}}, map[core.JobID]float64{0: 100, 1: 150}},
 		"a table of the user's own":              {CoLocation{Model: "table", Table: "testdata/pairs.csv"}, []tenant{{60, known("x"), on(1)}, {100, known("y"), on(1)}}, map[core.JobID]float64{0: 100, 1: 175}},

@@ -54,7 +54,7 @@ func (o *opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload
 	})
 	s.nodes = newNodeEvents(o.config, c, o.settings.Rand)
 	if c.Sharing != core.Exclusive {
-		s.sharing = &sharing{model: o.config.CoLocation.model(), cluster: s.cluster, on: make(map[deviceAt][]*simJob)}
+		s.sharing = &sharing{model: withMemory(o.config.CoLocation.model(), s.cluster), cluster: s.cluster, on: make(map[deviceAt][]*simJob)}
 		if err := s.readPairs(ctx); err != nil {
 			return nil, err
 		}
@@ -106,6 +106,7 @@ type Simulator struct {
 	active   int       // submitted and not ended
 	running  []*simJob // jobs with devices, by JobID
 	queue    jobQueue  // running jobs by the moment of their next phase end
+	churned  int       // rounds that gave somebody devices since a job came further, or was submitted
 	advanced float64   // last moment at which work was known to be done, or a job was submitted
 	events   []core.Event
 	notes    []core.Event // consequences of Apply, told with the next observation
@@ -275,10 +276,14 @@ func (s *Simulator) over(next float64) bool {
 	if s.active == 0 || math.IsInf(next, 1) {
 		return true
 	}
-	if !s.inVain(next) || s.nodes.scheduled() || s.works(next) {
+	if !s.inVain(next) || s.nodes.scheduled() {
 		return false
 	}
-	s.pools.hopeless = s.pools.asks > mostAsks
+	if s.works(next) {
+		s.churned = 0
+		return false
+	}
+	s.pools.hopeless = s.pools.asks > mostAsks || s.churned > mostChurned
 	return true
 }
 
@@ -326,6 +331,7 @@ func (s *Simulator) Apply(_ context.Context, changes []core.Change) error {
 		}
 	}
 	if len(changes) > 0 {
+		s.churned++
 		s.disturb(s.now, &s.notes)
 		s.pauseForRound(s.now, &s.notes)
 	}

@@ -107,3 +107,33 @@ func TestFleetServers(t *testing.T) {
 		t.Errorf("a draining node has %d devices, the cluster %d", got.Devices, f.Devices)
 	}
 }
+
+// What was counted is counted anew in another cluster, and where nodes were added.
+func TestFleetOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	var f Fleet
+	f.CountIn(fleetView())
+	other := fleetView()
+	other.Cluster.CountsResources = false
+	f.CountIn(other)
+	if want := (Capacity{Devices: 18}); f.Capacity != want {
+		t.Errorf("a cluster that counts devices alone has %+v, want %+v", f.Capacity, want)
+	}
+	endless := resources(math.Inf(1), math.Inf(1))
+	if got, want := f.Server(&other.Cluster.Nodes[0]), (Server{Devices: 4, Resources: endless}); got != want {
+		t.Errorf("its server is %+v, want %+v", got, want)
+	}
+	added := other.Cluster.Nodes[0]
+	added.ID = core.NodeID(len(other.Cluster.Nodes))
+	other.Cluster.Nodes = append(other.Cluster.Nodes, added)
+	f.CountIn(other)
+	if f.Devices != 22 {
+		t.Errorf("with four more there are %d devices, want 22", f.Devices)
+	}
+	without := fleetView()
+	without.Cluster.Nodes[1].MemoryGB = 0
+	f.CountIn(without)
+	if got, want := f.Server(&without.Cluster.Nodes[1]), (Server{Devices: 4, Resources: resources(16, math.Inf(1))}); got != want {
+		t.Errorf("a server that tells no memory is %+v, want %+v", got, want)
+	}
+}

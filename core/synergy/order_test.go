@@ -30,6 +30,10 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
+	uncounted := Capacity{Devices: 10}
+	if drf, tetris := DRF(&state, 100, uncounted), Tetris(&state, 100, uncounted); math.Abs(drf-0.2) > 1e-12 || math.Abs(tetris-6) > 1e-12 {
+		t.Errorf("where CPUs and memory are not counted the keys are %v and %v, want 0.2 and 6", drf, tetris)
+	}
 }
 
 func TestReckoned(t *testing.T) {
@@ -67,7 +71,13 @@ func TestFilling(t *testing.T) {
 		"what one does not want is the other's": {Capacity{9, core.Resources{CPUs: 9, MemoryGB: 9}}, []Tenant{
 			{1, 2, 1, core.Resources{}}, {1, 9, 1, core.Resources{}},
 		}, []int{2, 7}},
-		"nobody": {Capacity{9, core.Resources{CPUs: 9, MemoryGB: 9}}, nil, nil},
+		"equal shares go to the first": {Capacity{3, core.Resources{CPUs: 9, MemoryGB: 9}}, []Tenant{
+			{1, 9, 1, core.Resources{}}, {1, 9, 1, core.Resources{}},
+		}, []int{2, 1}},
+		// 0.3 less 0.1 twice is less than 0.1 by rounding.
+		"all of the CPUs":   {Capacity{9, core.Resources{CPUs: 0.3, MemoryGB: 9}}, []Tenant{{1, 9, 1, core.Resources{CPUs: 0.1}}}, []int{3}},
+		"all of the memory": {Capacity{9, core.Resources{CPUs: 9, MemoryGB: 0.3}}, []Tenant{{1, 9, 1, core.Resources{MemoryGB: 0.1}}}, []int{3}},
+		"nobody":            {Capacity{9, core.Resources{CPUs: 9, MemoryGB: 9}}, nil, nil},
 	} {
 		if got := Filling(nil, tc.of, tc.tenants); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
@@ -88,6 +98,9 @@ func TestTetrisPlacement(t *testing.T) {
 	}
 	if got := Combined(0.85, 50, 0.5, 100); math.Abs(got-0.6) > 1e-12 {
 		t.Errorf("score %v, want 0.6", got)
+	}
+	if got := Combined(0.85, 0, 0.5, 0); got != 0.85 {
+		t.Errorf("score %v where nobody has work left, want the alignment 0.85", got)
 	}
 	for knob, want := range map[float64]int{0: 8, 0.25: 6, 0.9: 1, 1: 1} {
 		if got := Furthest(8, knob); got != want {

@@ -148,6 +148,7 @@ func (p *Packer) divide(servers []Server) {
 		p.seated = append(p.seated, p.was[i].Seats...)
 		p.was[i].Seats = p.seated[first:]
 	}
+	closed := p.closed
 	p.begin(servers, p.jobs)
 	for i := range p.was {
 		if len(p.was[i].Seats) > 0 {
@@ -159,6 +160,7 @@ func (p *Packer) divide(servers []Server) {
 			p.seatAnywhere(i)
 		}
 	}
+	p.closed |= closed
 }
 
 // settle gives a job what it can have on the seats that it has, and reports false if it can have nothing there. One that was given its seats under another

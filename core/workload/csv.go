@@ -156,13 +156,13 @@ func readShare(t *table, spec *core.JobSpec) {
 		}
 	}
 	if t.has(csvUtilisation) {
-		spec.Utilisation = t.number(csvUtilisation, 0, 1, "a part of a device, 0 to 1")
+		spec.Utilisation = t.number(csvUtilisation, aboveZero, 1, "nothing where it is unknown, or a part of a device") // 0 would count as unknown
 	}
 	if t.has(csvDeviceMemory) {
 		spec.DeviceMemoryGB = t.number(csvDeviceMemory, 0, math.MaxFloat64, "a number of gigabytes")
 	}
 	if t.has(csvTolerance) {
-		spec.SlowdownTolerance = t.number(csvTolerance, 0, 1, "a part of the speed alone, 0 to 1")
+		spec.SlowdownTolerance = t.number(csvTolerance, aboveZero, 1, "nothing where it is unknown, or a part of the speed alone") // 0 would count as unknown
 	}
 	readIteration(t, &spec.Iteration)
 }
@@ -197,7 +197,14 @@ func readSensitivity(t *table, spec *core.JobSpec) {
 			t.reject(csvName, "a value in each of ideal_cpus, ideal_memory_gb, ideal_speedup, base_cpus and base_memory_gb, or in none")
 			return
 		}
-		values[i] = t.number(csvIdealCPUs+i, aboveZero, maxCount, "a number")
+		low := float64(aboveZero)
+		if csvIdealCPUs+i == csvIdealSpeedup {
+			low = 1
+		}
+		values[i] = t.number(csvIdealCPUs+i, low, maxCount, "a number")
+	}
+	if t.ok() && values[2] > 1 && values[0] <= values[3] && values[1] <= values[4] {
+		t.reject(csvIdealSpeedup, "1, as the ideal is no more than the base")
 	}
 	spec.Sensitivity = &core.Sensitivity{
 		Ideal: core.Resources{CPUs: values[0], MemoryGB: values[1]}, Speedup: values[2], Base: core.Resources{CPUs: values[3], MemoryGB: values[4]},

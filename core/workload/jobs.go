@@ -37,7 +37,7 @@ type jobEntry struct {
 	ShareMilli   int           `config:"share_milli" doc:"thousandths of its device that a replica has where the cluster shares devices; 0: none, it computes on CPUs; left out: the whole device" min:"0" max:"1000"`
 	DeviceMemory float64       `config:"device_memory_gb" doc:"memory of its device that a replica needs, in GB of 2^30 bytes; 0 or left out: unknown" min:"0" max:"1e6"`
 	Pinned       bool          `config:"pinned" doc:"never preempted"`
-	Deadline     time.Duration `config:"deadline" doc:"how long after its submission it is to be done; 0 or left out: whenever" min:"0s"`
+	Deadline     time.Duration `config:"deadline" doc:"how long after its submission it is to be done, above 0; left out: whenever" min:"0s"`
 	BestEffort   bool          `config:"best_effort" doc:"takes what the others leave, and is promised nothing"`
 	Tier         string        `config:"tier" doc:"service that it is guaranteed, by policies that look at tiers; left out: none, as basic" enum:"premium|standard|basic"`
 	Batch        jobBatch      `config:"batch" doc:"bounds of its batch, in samples"`

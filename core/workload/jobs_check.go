@@ -70,6 +70,9 @@ func (e *jobEntry) decode(raw map[string]any) (found core.Diagnostics) {
 	if replicas, given := raw["replicas"].(int); given && replicas == 0 {
 		problem("replicas", "must be at least 1, got 0", "")
 	}
+	if _, given := raw["deadline"]; given && e.Deadline == 0 {
+		problem("deadline", "must be above 0s, got 0s", "leave it out for a job that may be done whenever")
+	}
 	e.check(problem)
 	return found
 }

@@ -33,9 +33,24 @@ func TestCSVSensitivity(t *testing.T) {
 		"a,0,10,1,,125,,,\n":       "a value in each of ideal_cpus",
 		"a,0,10,1,6,125,2.5,0,1\n": "base_cpus",
 		"a,0,10,1,6,x,2.5,3,1\n":   "ideal_memory_gb",
+		"a,0,10,1,6,9,0.9,3,1\n":   `jobs.csv:2:14: ideal_speedup is "0.9"; expected a number from 1 to 1048576`,
+		"a,0,10,1,6,9,-1,3,1\n":    `jobs.csv:2:14: ideal_speedup is "-1"; expected a number from 1 to 1048576`,
+		"a,0,10,1,6,9,NaN,3,1\n":   `jobs.csv:2:14: ideal_speedup is "NaN"; expected a number from 1 to 1048576`,
+		"a,0,10,1,3,9,1.5,3,9\n":   `jobs.csv:2:14: ideal_speedup is "1.5"; expected 1, as the ideal is no more than the base`,
 	} {
 		if _, err := loadFrom(t, NewCSV(), map[string]any{"path": writeFile(t, header+row, t.TempDir(), "jobs.csv")}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", row, err, want)
+		}
+	}
+}
+
+// An ideal with which a job is as fast as with the base may be no more than that, or less.
+func TestCSVSensitivityOfThoseWhoNeedLess(t *testing.T) {
+	t.Parallel()
+	const header = "name,submit_s,duration_s,replicas,ideal_cpus,ideal_memory_gb,ideal_speedup,base_cpus,base_memory_gb\n"
+	for _, row := range []string{"a,0,10,1,3,9,1,3,9\n", "a,0,10,1,1,9,1,3,9\n", "a,0,10,1,1,10,1.5,3,9\n", "a,0,10,1,4,1,1.5,3,9\n"} {
+		if _, err := loadFrom(t, NewCSV(), map[string]any{"path": writeFile(t, header+row, t.TempDir(), "jobs.csv")}); err != nil {
+			t.Errorf("%q is refused: %v", row, err)
 		}
 	}
 }
@@ -88,6 +103,20 @@ func TestProfileSensitivity(t *testing.T) {
 	p.Sensitivity.IdealCPUs = 0
 	if _, err := goodput.ReadProfile("p.yaml", p.YAML()); err == nil || !strings.Contains(err.Error(), "ideal CPUs is 0") {
 		t.Errorf("half of one: %v", err)
+	}
+	for name, tc := range map[string]struct {
+		of   goodput.Sensitivity
+		want string
+	}{
+		"slower with the ideal": {goodput.Sensitivity{BaseCPUs: 3, BaseMemoryGB: 60, IdealCPUs: 6, IdealMemoryGB: 60, Speedup: 0.5}, "sensitivity: speed-up is 0.5, want a number of 1 or more"},
+		"faster with less":      {goodput.Sensitivity{BaseCPUs: 3, BaseMemoryGB: 60, IdealCPUs: 2, IdealMemoryGB: 60, Speedup: 1.5}, "sensitivity: speed-up is 1.5, want 1, for the ideal"},
+		"as fast with less":     {goodput.Sensitivity{BaseCPUs: 3, BaseMemoryGB: 60, IdealCPUs: 2, IdealMemoryGB: 60, Speedup: 1}, ""},
+	} {
+		p.Sensitivity = tc.of
+		_, err := goodput.ReadProfile("p.yaml", p.YAML())
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "p.yaml:")) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
 	}
 }
 

@@ -127,12 +127,15 @@ func readSynergyModels(in *input) ([]SynergyModel, error) {
 		m := SynergyModel{Model: t.label(synergyModelName), CPUsPerDevice: above(synergyRatio), Devices: t.count(synergyModelDevices)}
 		m.Sensitivity = core.Sensitivity{
 			Base:  core.Resources{CPUs: m.CPUsPerDevice, MemoryGB: synergyMemoryPerDevice},
-			Ideal: core.Resources{CPUs: above(synergyIdealCPUs), MemoryGB: above(synergyIdealMemory)}, IterationSeconds: t.span(synergyIteration), Speedup: above(synergySpeedup),
+			Ideal: core.Resources{CPUs: above(synergyIdealCPUs), MemoryGB: above(synergyIdealMemory)}, IterationSeconds: t.span(synergyIteration), Speedup: t.number(synergySpeedup, 1, maxCount, "a number"),
 			CPUs: cpus, MemoryGB: memory,
 		}
 		above(synergyStorage)
 		t.count(synergyBatch)
 		m.Speeds = synergySpeedsOf(t, len(cpus), len(memory))
+		if t.ok() && m.Speedup > 1 && m.Ideal.CPUs <= m.Base.CPUs && m.Ideal.MemoryGB <= m.Base.MemoryGB {
+			t.reject(synergySpeedup, "1, as the ideal is no more than the share of a device")
+		}
 		of := key{m.CPUsPerDevice, m.Model, m.Devices}
 		if first, twice := lines[of]; twice && t.ok() {
 			t.reject(synergyModelName, fmt.Sprintf("a model once for each ratio and number of devices; it is on line %d too", first))
@@ -156,7 +159,15 @@ func synergySpeedsOf(t *table, cpus, memory int) [][]float64 {
 	speeds := make([][]float64, cpus)
 	for i := range cpus * memory {
 		c := i / memory
-		speeds[c] = append(speeds[c], t.number(synergySpeeds+i, aboveZero, maxCount, "a speed"))
+		x := t.number(synergySpeeds+i, aboveZero, maxCount, "a speed")
+		switch m := len(speeds[c]); {
+		case !t.accepted(synergySpeeds + i):
+		case m > 0 && x < speeds[c][m-1]:
+			t.reject(synergySpeeds+i, fmt.Sprintf("at least the %v with less memory", speeds[c][m-1]))
+		case c > 0 && x < speeds[c-1][m]:
+			t.reject(synergySpeeds+i, fmt.Sprintf("at least the %v with fewer CPUs", speeds[c-1][m]))
+		}
+		speeds[c] = append(speeds[c], x)
 	}
 	return speeds
 }

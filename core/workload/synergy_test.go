@@ -62,6 +62,12 @@ func TestReadSynergyModels(t *testing.T) {
 		"some speeds are missing":    {rows: "3,a,1,12,62.5,62.5,512,0.6,2.94" + strings.Replace(all, "2", "", 1) + "\n", err: `w_cpu1_mem20.83 is ""; expected a speed above 0`},
 		"the last one is broken":     {rows: "3,a,1,12,62.5,62.5,512,0.6,2.94" + strings.TrimSuffix(all, "2") + "x\n", err: `w_cpu24_mem250 is "x"`},
 		"a model twice":              {rows: strings.Repeat("3,a,1,12,62.5,62.5,512,0.6,2.94"+none+"\n", 2), err: "3:3: model is \"a\""},
+		"slower with more memory":    {rows: "3,a,1,12,62.5,62.5,512,0.6,2.94" + strings.Replace(all, ",2,2,", ",2,1.9,", 1) + "\n", err: `2:35: w_cpu1_mem62.5 is "1.9"; expected at least the 2 with less memory`},
+		"slower with more CPUs":      {rows: "3,a,1,12,62.5,62.5,512,0.6,2.94,3,3,3,3,3" + all[:len(all)-10] + "\n", err: `w_cpu2_mem20.83 is "2"; expected at least the 3 with fewer CPUs`},
+		"one problem of a bad speed": {rows: "3,a,1,12,62.5,62.5,512,0.6,2.94" + strings.Replace(all, ",2,2,", ",2,0,", 1) + "\n", err: `w_cpu1_mem62.5 is "0"; expected a speed above 0`},
+		"slower with the ideal":      {rows: "3,a,1,12,62.5,62.5,512,0.6,0.94" + none + "\n", err: `2:28: speedup_at_ideal is "0.94"; expected a number from 1 to`},
+		"faster with no more":        {rows: "3,a,1,3,62.5,62.5,512,0.6,1.94" + none + "\n", err: `2:27: speedup_at_ideal is "1.94"; expected 1, as the ideal is no more than the share of a device`},
+		"as fast with no more":       {rows: "3,a,1,3,62.5,62.5,512,0.6,1" + none + "\n", speeds: []int{0}},
 		"an iteration takes no time": {rows: "3,a,1,12,62.5,62.5,512,0,2.94" + none + "\n", err: "2:24: iteration_s_at_proportional"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,6 +17,12 @@ type drawer interface {
 	draw(n int) int
 }
 
+// Draws reports whether a scorer draws, so that what it chooses depends on how often it was asked.
+func Draws(s Scorer) bool {
+	_, draws := s.(drawer)
+	return draws
+}
+
 // Placer walks over nodes for one task at a time: filter, score, choice of devices.
 //
 // It keeps the scores of each distinct task in a tree of maxima, and scores a node again when it changed since such a task was placed. A

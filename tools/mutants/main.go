@@ -74,7 +74,7 @@ func run(ctx context.Context, o options, patterns []string) error {
 	for _, p := range packages {
 		started := time.Now()
 		s, err := p.try(ctx, o, known)
-		if err != nil {
+		if s == nil {
 			return fmt.Errorf("%s: %w", p.path, err)
 		}
 		if o.list {
@@ -84,6 +84,9 @@ func run(ctx context.Context, o options, patterns []string) error {
 			p.path, s.tried, s.noticed, s.percent(), s.known, len(s.survivors), time.Since(started).Round(time.Second))
 		for _, m := range s.survivors {
 			fmt.Println("  " + m.String())
+		}
+		if err != nil { // it was cut short, and told what was tried
+			return fmt.Errorf("%s: %w", p.path, err)
 		}
 		if s.percent() < o.atLeast {
 			low++

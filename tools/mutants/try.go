@@ -25,6 +25,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
 var mutantNumber, _ = strconv.Atoi(os.Getenv("QUARTET_MUTANT"))
@@ -33,7 +34,7 @@ var mutantTrace = os.Getenv("QUARTET_MUTANT_TRACE")
 
 var (
 	mutantLock sync.Mutex
-	mutantSeen = map[int]bool{}
+	mutantSeen [%d]atomic.Bool // by number
 )
 
 func mutantChosen(n int) bool {
@@ -44,12 +45,11 @@ func mutantChosen(n int) bool {
 }
 
 func mutantReached(n int) {
-	mutantLock.Lock()
-	defer mutantLock.Unlock()
-	if mutantSeen[n] {
+	if mutantSeen[n].Load() || mutantSeen[n].Swap(true) {
 		return
 	}
-	mutantSeen[n] = true
+	mutantLock.Lock()
+	defer mutantLock.Unlock()
 	f, err := os.OpenFile(mutantTrace, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		panic(err)
@@ -75,7 +75,7 @@ func (s *score) percent() float64 {
 	return 100 * float64(s.noticed+s.known) / float64(s.tried)
 }
 
-// try makes the changes of a package one after the other and runs its tests on each.
+// try makes the changes of a package one after the other and runs its tests on each. Where it is cut short, the score is of those that it came to.
 func (p *pack) try(ctx context.Context, o options, known survivors) (*score, error) {
 	work, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *pack) try(ctx context.Context, o options, known survivors) (*score, err
 	if err != nil {
 		return nil, err
 	}
-	s := &score{tried: len(chosen)}
+	s := &score{}
 	var lock sync.Mutex
 	var wait sync.WaitGroup
 	next := make(chan *mutant)
@@ -122,6 +122,7 @@ func (p *pack) try(ctx context.Context, o options, known survivors) (*score, err
 				noticed := reached[m.id] && t.notices(ctx, m.id)
 				lock.Lock()
 				switch {
+				case ctx.Err() != nil: // nobody knows
 				case noticed:
 					s.noticed++
 				case known[p.path+"/"+m.key()]:
@@ -141,6 +142,7 @@ func (p *pack) try(ctx context.Context, o options, known survivors) (*score, err
 	}
 	close(next)
 	wait.Wait()
+	s.tried = s.noticed + s.known + len(s.survivors)
 	slices.SortFunc(s.survivors, func(a, b *mutant) int { return a.id - b.id })
 	return s, ctx.Err()
 }
@@ -161,7 +163,7 @@ func (p *pack) instrument(work string, files *regexp.Regexp) ([]*mutant, error) 
 		replace[s.path] = to
 	}
 	to := filepath.Join(work, "chooser.go")
-	if err := os.WriteFile(to, fmt.Appendf(nil, chooser, p.files[0].ast.Name.Name), 0o600); err != nil {
+	if err := os.WriteFile(to, fmt.Appendf(nil, chooser, p.files[0].ast.Name.Name, len(mutants)+1), 0o600); err != nil {
 		return nil, err
 	}
 	replace[filepath.Join(p.dir, "mutant_chooser.go")] = to
@@ -214,7 +216,7 @@ func (t *trial) build(ctx context.Context, path, overlay string, o options) erro
 	}
 	help, _ := exec.CommandContext(ctx, t.binary, "-h").CombinedOutput() // exits with 2
 	if bytes.Contains(help, []byte("rapid.nofailfile")) {
-		t.args = append(t.args, "-rapid.nofailfile")
+		t.args = append(t.args, "-rapid.nofailfile", "-rapid.shrinktime=1ms") // nobody reads what fails
 	}
 	return nil
 }
