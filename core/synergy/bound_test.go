@@ -75,4 +75,6 @@ func TestReachIsBelowTheBound(t *testing.T) {
 	})
 }
 
-func amounts(cpus, memoryGB float64) core.Resources { return core.Resources{CPUs: cpus, MemoryGB: memoryGB} }
+func amounts(cpus, memoryGB float64) core.Resources {
+	return core.Resources{CPUs: cpus, MemoryGB: memoryGB}
+}
