@@ -499,7 +499,7 @@ func (p *scored) seatOn(v *core.View, g *core.Grant, replica unit, most int) boo
 	if core.Replicas(p.seats[first:]) == g.Replicas && p.take(g.Job, replica, p.seats[first:], nil) {
 		return true
 	}
-	p.drawn = p.drawn || len(p.seats) > first && score.Draws(p.by)
+	p.drawn = p.drawn || len(p.seats) > first && v.Cluster.CountsShares() && score.Draws(p.by)
 	p.seats = p.seats[:first]
 	return false
 }
