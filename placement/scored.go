@@ -298,8 +298,8 @@ func (p *scored) stays(v *core.View, g *core.Grant) bool {
 
 // drop gives back what those of the holding jobs have that it is true of.
 func (p *scored) drop(of func(core.JobID) bool) {
-	for i := len(p.holding) - 1; i >= 0; i-- {
-		if id := p.holding[i]; of(id) {
+	for _, id := range slices.Backward(p.holding) { // who is released gives his place to the last one, who was looked at
+		if of(id) {
 			p.release(id)
 		}
 	}
