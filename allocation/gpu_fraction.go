@@ -126,7 +126,20 @@ func (p *gpuFraction) Allocate(_ context.Context, v *core.View, candidates []cor
 	grants := p.settle(v, candidates)
 	p.standing.IfSeated = len(grants)
 	p.standing.UntilSeconds = min(p.standing.UntilSeconds, p.changes(v.NowSeconds, candidates))
+	if v.Cluster.Sharing != core.Exclusive && p.resizes(candidates) {
+		p.standing.UntilSeconds = v.NowSeconds // the device-seconds of a part do not tell what came before and what after
+	}
 	return grants, nil
+}
+
+// resizes reports whether some candidate is to have another number of devices than it holds.
+func (p *gpuFraction) resizes(candidates []core.Candidate) bool {
+	for i := range candidates {
+		if p.of[i].replicas != candidates[i].Held {
+			return true
+		}
+	}
+	return false
 }
 
 // rank takes in what the candidates had, and puts them in order.

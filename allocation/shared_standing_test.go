@@ -156,3 +156,36 @@ func TestGPUFractionOfJobsWithPartsOfDevices(t *testing.T) {
 		})
 	}
 }
+
+// What a job attained of parts does not tell when it was resized: the round after is held.
+func TestGPUFractionIsAskedAgainAfterItResizedAJobWithParts(t *testing.T) {
+	for how, want := range map[core.Sharing]float64{core.Exclusive: forever, core.Fractional: 1000, core.Mig: 1000, core.TimeSlice: 1000} {
+		policy := newPolicy(t, NewGPUFraction(), nil)
+		ask(t, policy, sharedDevices(how, waits(2).Share(0)), elasticRange)
+		if until := policy.(core.Steady).Standing().UntilSeconds; until != want {
+			t.Errorf("%v: stands until %v s, want %v", how, until, want)
+		}
+	}
+}
+
+// Whether turns are over does not depend on a round that was not held: at 305 s the slice that ended at 300 s is an old story.
+func TestTurnsOfGandivaDoNotDependOnRoundsThatAreNotHeld(t *testing.T) {
+	for name, tc := range map[string]struct {
+		how      core.Sharing
+		now      float64
+		interval float64
+		want     float64
+	}{
+		"jobs share devices":      {core.TimeSlice, 305, 60, 300},
+		"on the grid":             {core.TimeSlice, 300, 60, 240},
+		"soon after the last one": {core.TimeSlice, 165, 60, 161},
+		"without an interval":     {core.TimeSlice, 305, 0, 161},
+		"whole devices":           {core.Exclusive, 305, 60, 161},
+	} {
+		v := sharedDevices(tc.how)
+		v.NowSeconds, v.IntervalSeconds = tc.now, tc.interval
+		if got := (&gandiva{last: 161}).before(v); got != tc.want {
+			t.Errorf("%s: the round before was at %v s, want %v", name, got, tc.want)
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
 )
@@ -178,4 +180,61 @@ func BenchmarkAntMan(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// What is remembered of jobs that asked for the same changes nothing.
+func TestAntManRemembersWhatIsSo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(most int, what string) int { return rapid.IntRange(0, most).Draw(t, what) }
+		cluster := coretest.MakeCluster().Nodes(1+draw(3, "nodes"), "t4", 4).Nodes(1+draw(1, "others"), "v100", 2).TakesTurns(1+draw(2, "owners"), 16.5).Obj()
+		config := map[string]any{"keeps": rapid.SampledFrom([]string{keepsAny, keepsFirst}).Draw(t, "keeps")}
+		type job struct {
+			replicas, memory int
+			besteffort, mix  bool
+			seats            []core.Seat
+			gone             bool
+		}
+		jobs := make([]job, 3+draw(12, "jobs"))
+		for i := range jobs {
+			jobs[i] = job{replicas: 1 + draw(6, "replicas"), memory: 4 * draw(3, "memory"), besteffort: draw(2, "class") == 0, mix: draw(4, "mixes") == 0}
+		}
+		remembering, forgetful := newPlacer(t, NewAntMan(), config), newPlacer(t, NewAntMan(), config)
+		forgetful.(*antMan).forgetful = true
+		for range 1 + draw(5, "rounds") {
+			var all []*coretest.JobBuilder
+			for _, j := range jobs {
+				b := coretest.MakeJob("a").Replicas(j.replicas).DeviceMemory(float64(j.memory)).Waiting()
+				if j.besteffort {
+					b.BestEffort()
+				}
+				if j.mix {
+					b.MixesTypes()
+				}
+				if j.seats != nil {
+					b.Running(0, j.seats...)
+				}
+				all = append(all, b)
+			}
+			v := coretest.MakeView(cluster).Jobs(all...).Obj()
+			grants := slices.DeleteFunc(inOrder(v), func(g core.Grant) bool { return jobs[g.Job].gone })
+			for i := range grants {
+				grants[i].Blocking = draw(9, "blocks") == 0
+			}
+			if got, want := place(t, remembering, v, grants), place(t, forgetful, v, grants); got != want {
+				t.Fatalf("got\n%s\nwant\n%s", got, want)
+			}
+			seating, err := remembering.Place(context.Background(), v, grants) // again: it keeps nodes from round to round
+			if _, err2 := forgetful.Place(context.Background(), v, grants); err != nil || err2 != nil {
+				t.Fatal(err, err2)
+			}
+			for i := range jobs {
+				jobs[i].seats = nil
+			}
+			for _, p := range seating.Placed {
+				if jobs[p.Job].gone = draw(3, "goes") == 0; !jobs[p.Job].gone {
+					jobs[p.Job].seats = slices.Clone(p.Seats)
+				}
+			}
+		}
+	})
 }

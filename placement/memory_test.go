@@ -50,7 +50,8 @@ func TestReasonsNameDeviceMemory(t *testing.T) {
 		"just enough memory":                    {best, shared(core.Fractional, 16, 1), jobs{on(8, seat(0, 0)), half(8)}, lines("0: 0[0]", "1: 0[0]")},
 		"a part of the device is short as well": {best, shared(core.Fractional, 16, 1), jobs{on(12, seat(0, 0)), waits(1).Share(501).DeviceMemory(8)}, lines("0: 0[0]", "1: waiting_for_devices 0.501/0.5")},
 		"the most memory that two have": {
-			best, shared(core.Fractional, 16, 3), jobs{on(12, seat(0, 0)), on(11, seat(0, 1)), on(2, seat(0, 2)), waits(2).Share(500).DeviceMemory(8)},
+			best, shared(core.Fractional, 16, 3),
+			jobs{on(12, seat(0, 0)), on(11, seat(0, 1)), on(2, seat(0, 2)), waits(2).Share(500).DeviceMemory(8)},
 			lines("0: 0[0]", "1: 0[1]", "2: 0[2]", "3: fragmented 8/5"+shortOf),
 		},
 		"devices are short on each node, whatever the memory": {

@@ -13,6 +13,107 @@ var everyPolicy = map[string]core.Factory[core.Placer]{
 	"tiresias_skew": NewTiresiasSkew(), "proposed": NewProposed(), "tail_eviction": NewTailEviction(), "buddy": NewBuddy(),
 }
 
+// sharingPolicy is a placer in a cluster whose devices are shared, or whose CPUs are counted.
+type sharingPolicy struct {
+	factory core.Factory[core.Placer]
+	config  map[string]any
+	sharing core.Sharing
+	counts  bool // CPUs and memory
+	groups  bool // jobs on the same devices are of a group
+}
+
+var everySharingPolicy = map[string]sharingPolicy{
+	"fgd": {factory: NewFGD(), sharing: core.Fractional, counts: true}, "fgd of whole devices": {factory: NewFGD()}, "fgd of slices": {factory: NewFGD(), sharing: core.Mig, counts: true},
+	"fragmentation": {factory: NewFragmentation(), sharing: core.Fractional, counts: true}, "best_fit": {factory: NewBestFit(), sharing: core.Fractional, counts: true}, "dot_product": {factory: NewDotProduct(), sharing: core.Fractional, counts: true},
+	"packing": {factory: NewPacking(), sharing: core.Fractional, counts: true}, "clustering": {factory: NewClustering(), sharing: core.Fractional, counts: true}, "random": {factory: NewRandom(), sharing: core.Fractional, counts: true},
+	"antman": {factory: NewAntMan(), sharing: core.TimeSlice}, "antman of whole devices": {factory: NewAntMan()},
+	"gandiva_affinity": {factory: NewGandivaAffinity(), sharing: core.TimeSlice, groups: true}, "first_fit": {factory: NewFirstFit(), sharing: core.TimeSlice, groups: true}, "synergy": {factory: NewSynergy(), counts: true},
+	"cells": {factory: NewCells(), config: map[string]any{"tenants": []any{cellsOf("a", "node", 32)}}},
+}
+
+// busySharing is 32 nodes with four devices each, most of which have two jobs where they are shared, and otherwise one; 40 jobs wait.
+func busySharing(p *sharingPolicy) (*core.View, []core.Grant) {
+	c := coretest.MakeCluster().Nodes(32, "v100", 4).Obj()
+	c.Sharing, c.CountsResources = p.sharing, p.counts
+	if p.sharing == core.TimeSlice {
+		c.MaxOwners = 2
+	}
+	for i := range c.Nodes {
+		c.Nodes[i].CPUs, c.Nodes[i].MemoryGB, c.Nodes[i].DeviceMemoryGB = 32, 256, 16
+	}
+	var jobs []*coretest.JobBuilder
+	for i := range 100 {
+		at := seat(core.NodeID(i/4), i%4)
+		for k := range 2 {
+			if k == 1 && p.sharing == core.Exclusive {
+				continue
+			}
+			j := holds(at).Asks(1, 8).DeviceMemory(4).Tenant("a")
+			if p.sharing == core.Fractional {
+				j.Share(500)
+			}
+			if k == 1 {
+				j.BestEffort()
+			}
+			if p.sharing == core.Mig {
+				j.Share(400) // 3g, of which a device has two
+			}
+			jobs = append(jobs, j)
+		}
+		if i%5 == 0 {
+			jobs = append(jobs, waits(129+i%7).Asks(1, 8).DeviceMemory(4).Tenant("a"), waits(33).Asks(33, 8).BestEffort().Tenant("a"))
+		}
+	}
+	v := coretest.MakeView(c).Now(1000).Jobs(jobs...).Obj()
+	for _, j := range v.Jobs {
+		if p.sharing == core.Mig && j.State == core.Running {
+			j.Sliced = &core.Sliced{Starts: []uint8{0}}
+			if j.BestEffort {
+				j.Sliced.Starts[0] = 4
+			}
+		}
+	}
+	grants := inOrder(v)
+	for i := range grants[1:] {
+		a, b := v.Jobs[i], v.Jobs[i+1]
+		if p.groups && a.Held > 0 && core.SameDevices(a.Seats, b.Seats) {
+			grants[i].Group, grants[i+1].Group = i+1, i+1
+		}
+	}
+	return v, grants
+}
+
+// Once what runs is known, nothing is allocated where devices are shared either, while jobs wait that fit nowhere.
+func TestRoundOfSharedDevicesAllocatesNothing(t *testing.T) {
+	for name, p := range everySharingPolicy {
+		t.Run(name, func(t *testing.T) {
+			config, problems := p.factory.Decode(p.config)
+			if err := problems.Err(); err != nil {
+				t.Fatal(err)
+			}
+			policy, err := p.factory.New(config, core.Settings{Rand: core.NewRand(1, name)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, grants := busySharing(&p)
+			seating, err := policy.Place(context.Background(), v, grants)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(seating.Placed) < 100 || len(seating.Unseated) < 30 {
+				t.Fatalf("%d are seated and %d wait, want 100 and 30 at least", len(seating.Placed), len(seating.Unseated))
+			}
+			if got := testing.AllocsPerRun(50, func() {
+				if _, err := policy.Place(context.Background(), v, grants); err != nil {
+					t.Fatal(err)
+				}
+			}); got != 0 {
+				t.Errorf("%v allocations a round, want 0", got)
+			}
+		})
+	}
+}
+
 // busy is 100 running and 10 waiting jobs on 32 nodes with four devices each.
 func busy() (*core.View, []core.Grant) {
 	var jobs []*coretest.JobBuilder

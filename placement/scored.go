@@ -298,8 +298,8 @@ func (p *scored) stays(v *core.View, g *core.Grant) bool {
 
 // drop gives back what those of the holding jobs have that it is true of.
 func (p *scored) drop(of func(core.JobID) bool) {
-	for i := len(p.holding) - 1; i >= 0; i-- {
-		if id := p.holding[i]; of(id) {
+	for _, id := range slices.Backward(p.holding) { // who is released gives his place to the last one, who was looked at
+		if of(id) {
 			p.release(id)
 		}
 	}
@@ -499,7 +499,7 @@ func (p *scored) seatOn(v *core.View, g *core.Grant, replica unit, most int) boo
 	if core.Replicas(p.seats[first:]) == g.Replicas && p.take(g.Job, replica, p.seats[first:], nil) {
 		return true
 	}
-	p.drawn = p.drawn || len(p.seats) > first && score.Draws(p.by)
+	p.drawn = p.drawn || len(p.seats) > first && v.Cluster.CountsShares() && score.Draws(p.by)
 	p.seats = p.seats[:first]
 	return false
 }

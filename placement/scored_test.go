@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/mig"
 )
 
@@ -251,4 +253,39 @@ func moves(v *core.View, p core.Placement) int {
 
 func usable(c *core.Cluster, seats []core.Seat) bool {
 	return !slices.ContainsFunc(seats, func(s core.Seat) bool { return s.Devices&^c.Nodes[s.Node].Usable() != 0 })
+}
+
+// A job that finds room for some of its replicas alone is drawn for in vain, and again in the next round.
+func TestRandomStandsUnlessItDrewInVain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		placement core.Factory[core.Placer]
+		how       core.Sharing
+		replicas  int // of a job that needs two nodes, one of which has two devices left
+		want      float64
+	}{
+		"in vain":                {NewRandom(), core.Fractional, 7, 60},
+		"in vain, whole devices": {NewRandom(), core.Exclusive, 7, math.Inf(1)},
+		"with success":           {NewRandom(), core.Fractional, 6, math.Inf(1)},
+		"without draws":          {NewBestFit(), core.Fractional, 7, math.Inf(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := coretest.MakeCluster().Nodes(2, "t4", 4).Obj()
+			c.Sharing = tc.how
+			v := coretest.MakeView(c).Now(60).Jobs(
+				coretest.MakeJob("a").Replicas(2).Running(0, coretest.Seat(0, 0, 1)), coretest.MakeJob("b").Replicas(tc.replicas).Waiting(),
+			).Obj()
+			p := coretest.Component(tc.placement, nil, nil)
+			grants := []core.Grant{{Job: 0, Accelerator: core.AnyAccelerator, Replicas: 2}, {Job: 1, Accelerator: core.AnyAccelerator, Replicas: tc.replicas}}
+			seating, err := p.Place(t.Context(), v, grants)
+			if err != nil || (len(seating.Placed) == 2) != (tc.replicas == 6) {
+				t.Fatalf("seated %+v, error %v", seating, err)
+			}
+			if until := p.(core.Steady).Standing().UntilSeconds; until != tc.want {
+				t.Errorf("stands until %v s, want %v", until, tc.want)
+			}
+			if _, err := p.Place(t.Context(), v, grants[:1]); err != nil || !math.IsInf(p.(core.Steady).Standing().UntilSeconds, 1) {
+				t.Errorf("a round in which nothing is drawn does not stand, or error %v", err)
+			}
+		})
+	}
 }

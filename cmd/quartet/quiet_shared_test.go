@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -59,7 +58,7 @@ func TestRoundsThatAreNotHeldWouldChangeNothing(t *testing.T) {
 					continue
 				}
 				seed++
-				trace, queue := seed+offset(), queues[seed%uint64(len(queues))]
+				trace, queue := seed, queues[seed%uint64(len(queues))]
 				t.Run(strings.TrimSpace(fmt.Sprintf("%v/%s/%s %s", sharing, allocation.Type, placement.Type, queue)), func(t *testing.T) {
 					t.Parallel()
 					c := sharingAtRandom(t, trace, sharing, placement.Counts, allocation.Type, queue, placement.Type)
@@ -144,5 +143,3 @@ backend: {type: simulator, config: {restart_overhead: 10s, failures: {mtbf: 3h, 
 	}
 	return c
 }
-
-func offset() uint64 { n, _ := strconv.ParseUint(os.Getenv("SEEDS"), 10, 64); return n }

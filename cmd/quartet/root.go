@@ -168,7 +168,7 @@ rejected jobs under --strict, a study or an advice that is not complete; 4, 5 an
 	root.AddCommand(
 		a.simulateCommand(), a.benchCommand(), a.compareCommand(), a.adviseCommand(), a.runCommand(), a.planCommand(), a.reportCommand(),
 		a.uiCommand(), a.timelineCommand(),
-		a.configCommand(), a.policyCommand(), a.pluginCommand(), a.traceCommand(), a.profileCommand(), a.fillCommand(), a.versionCommand(), a.manCommand(),
+		a.configCommand(), a.policyCommand(), a.pluginCommand(), a.traceCommand(), a.profileCommand(), a.fillCommand(), a.synergyBoundCommand(), a.versionCommand(), a.manCommand(),
 	)
 	root.AddCommand(a.operateCommands()...)
 	root.AddCommand(a.kubeCommands()...)

@@ -45,7 +45,15 @@ func TestBudgetsCountWhatFindsSeats(t *testing.T) {
 				t.Fatalf("seed %d: %d devices are held by the idle cluster: %t, want %t", seed, n, b.Holds(n), ok)
 			}
 			fits := b.Fits(n)
-			_, ok := v.Seat(of, 0, n, true, nil)
+			seats, ok := v.Seat(of, 0, n, true, nil)
+			if ascending := slices.IsSortedFunc(seats, func(a, b core.Seat) int { return int(a.Node) - int(b.Node) }); ok && (core.Replicas(seats) != n || !ascending) {
+				t.Fatalf("seed %d: %d devices are %v", seed, n, seats)
+			}
+			for k := range seats {
+				if k > 0 && seats[k].Node == seats[k-1].Node {
+					t.Fatalf("seed %d: %v has a node twice", seed, seats)
+				}
+			}
 			if inOrder && ok != fits || ok && !fits {
 				t.Fatalf("seed %d: %d devices fit: %t, and find seats: %t", seed, n, fits, ok)
 			}
@@ -136,6 +144,91 @@ func TestGuestsThatStay(t *testing.T) {
 	v.Leave(0, seats)
 	if v.Idle(0, 0) != 4 || v.Unused(0) != 4 {
 		t.Errorf("%d idle and %d unused of an idle node", v.Idle(0, 0), v.Unused(0))
+	}
+}
+
+// Two types, each with cells of its own: a tenant has of each what it is promised, and there alone. Cells that say no type are of none of several, and those of levels
+// that there are not are left out.
+func TestCellsOfSeveralTypes(t *testing.T) {
+	t.Parallel()
+	v := NewClusters(Config{Tenants: []TenantConfig{
+		{Name: "a", Cells: []CellConfig{{LevelNode, "v100", 1}, {LevelNode, "", 1}, {LevelRack, "v100", 1}}},
+		{Name: "b", Cells: []CellConfig{{LevelDevice, "t4", 3}, {LevelNode, "v100", 1}, {LevelNode, "k80", 1}}},
+	}})
+	c := fourNodes()
+	c.Accelerators = []string{"t4", "v100", "p100"}
+	c.Nodes = append(c.Nodes, core.Node{ID: 4, Name: "v-0", Accelerator: 1, Devices: 8}, core.Node{ID: 5, Name: "v-1", Accelerator: 1, Devices: 8})
+	v.Join(c)
+	want := [2][3]int{{0, 8, 0}, {3, 8, 0}}
+	for of := range Tenant(2) {
+		for on := range core.AcceleratorID(3) {
+			n := want[of][on]
+			if devices, idle := v.Devices(of, on), v.Idle(of, on); devices != n || idle != n {
+				t.Errorf("tenant %d has %d devices of type %d, of which %d are idle, want %d", of, devices, on, idle, n)
+			}
+			if b := &v.Budgets(nil)[int(of)*3+int(on)]; b.Devices() != n || !b.Holds(n) || b.Holds(n+1) {
+				t.Errorf("the budget of tenant %d has %d devices of type %d, want %d", of, b.Devices(), on, n)
+			}
+			if _, ok := v.Seat(of, on, n+1, false, nil); ok {
+				t.Errorf("tenant %d has more than %d devices of type %d", of, n, on)
+			}
+			if n == 0 {
+				v.Budgets(nil)[int(of)*3+int(on)].Take(1) // of what it has not
+				continue
+			}
+			seats, ok := v.Seat(of, on, n, false, nil)
+			if !ok || core.Replicas(seats) != n || v.Idle(of, on) != 0 {
+				t.Errorf("tenant %d is on %v, %d idle, want %d devices of type %d", of, seats, v.Idle(of, on), n, on)
+			}
+			for _, s := range seats {
+				if c.Nodes[s.Node].Accelerator != on {
+					t.Errorf("tenant %d is on %v, want type %d", of, seats, on)
+				}
+			}
+		}
+	}
+	for on, carried := range []bool{true, true, false} {
+		if got := v.Carried(core.AcceleratorID(on)); got != carried {
+			t.Errorf("type %d is carried: %t, want %t", on, got, carried)
+		}
+	}
+}
+
+// Cells are made anew where the nodes are other ones, and not where they are better or worse.
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*core.Cluster)
+		want   bool
+	}{
+		"nothing":            {func(*core.Cluster) {}, false},
+		"a node is down":     {func(c *core.Cluster) { c.Nodes[1].Health = core.Down }, false},
+		"another rack":       {func(c *core.Cluster) { c.Nodes[1].Rack = "rack-9" }, true},
+		"more devices":       {func(c *core.Cluster) { c.Nodes[1].Devices = 8 }, true},
+		"another type":       {func(c *core.Cluster) { c.Accelerators, c.Nodes[1].Accelerator = []string{"t4", "v100"}, 1 }, true},
+		"one more":           {func(c *core.Cluster) { c.Nodes = append(c.Nodes, core.Node{ID: 4, Name: "new", Devices: 4}) }, true},
+		"nodes that are not": {func(c *core.Cluster) { c.Nodes = c.Nodes[:3] }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := NewClusters(Config{Tenants: []TenantConfig{{Name: "a", Cells: []CellConfig{{LevelNode, "t4", 1}}}}})
+			c := fourNodes()
+			if !v.Join(c) {
+				t.Error("the first nodes are no news")
+			}
+			seatsOf(t, v, 0, 1, true)
+			tc.change(c)
+			if got := v.Join(c); got != tc.want || len(v.Bound()) > 0 == tc.want {
+				t.Errorf("cells are made anew: %t, and %v is bound; want %t", got, v.Bound(), tc.want)
+			}
+		})
+	}
+	v := NewClusters(Config{Tenants: []TenantConfig{{Name: "a", Cells: []CellConfig{{LevelNode, "", 1}}}}})
+	c := fourNodes()
+	c.Nodes[0].Health = core.Down
+	v.Join(c)
+	if got := seatsOf(t, v, 0, 4, true); got[0].Node == 0 {
+		t.Errorf("on %v, of which the first node was down from the beginning", got)
 	}
 }
 

@@ -160,12 +160,8 @@ type seating struct {
 }
 
 func (s *seating) seat(left int, strict bool) bool {
-	spare := 0 // cells of the level that the idle virtual cluster has beside what the job takes of it
 	for k := len(s.quota) - 1; k >= 0 && left > 0; k-- {
-		if k+1 < len(s.quota) {
-			spare *= s.fan(k + 1)
-		}
-		spare += s.quota[k]
+		spare := s.quota[k] // cells that the idle virtual cluster has beside what the job takes of it; none of the levels above
 		size := s.levels[k].Devices
 		for left >= size && spare > 0 {
 			c := s.best(k, size)

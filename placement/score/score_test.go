@@ -61,16 +61,17 @@ func TestScores(t *testing.T) {
 		// 1 - (96 - 32)/256 - (8000 - 2000)/16000 = 0.375
 		"best fit": {score.BestFit{}, node(96_000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000), nil, whole(32_000, 2), 37, 0b11},
 		// 1 - (128/128 · 64/128)/2 - (1500/8000 · 500/8000)/2 = 0.744
-		"dot product":                      {score.DotProduct{}, node(128_000, 1000, 500), nil, part(64_000, 500), 74, 0b10},
-		"packing, an idle node of 2":       {score.Packing{}, node(90_000, 1000, 1000), nil, whole(1, 1), 31, 0b01},
-		"packing, an idle node of 24":      {score.Packing{}, node(90_000, manyIdle(24)...), nil, whole(1, 1), 24, 0b01},
-		"packing, idle devices of a node":  {score.Packing{}, node(90_000, 400, 1000, 1000), nil, whole(1, 2), 48, 0b110},
-		"packing, a device that is shared": {score.Packing{}, node(90_000, 1000, 389, 500), nil, part(1, 300), 97, 0b010},
-		"packing, no device":               {score.Packing{}, node(90_000, 1000), nil, score.Task{CPU: 1}, 0, 0},
-		"clustering, an empty node":        {score.Clustering{}, node(90_000, 1000, 1000), nil, whole(1, 1), 25 + 18, 0b01},
-		"clustering, with its kind only":   {score.Clustering{}, node(90_000, 1000, 1000), []score.Task{part(1, 500)}, part(1, 400), 75 + 20, 0b01},
-		"clustering, with another too":     {score.Clustering{}, node(90_000, 1000, 1000, 1000, 1000), []score.Task{whole(1, 1), whole(1, 1)}, whole(1, 2), 18, 0b1100},
-		"clustering, no device":            {score.Clustering{}, node(90_000, 1000), nil, score.Task{CPU: 1}, 0, 0},
+		"dot product":                        {score.DotProduct{}, node(128_000, 1000, 500), nil, part(64_000, 500), 74, 0b10},
+		"packing, an idle node of 2":         {score.Packing{}, node(90_000, 1000, 1000), nil, whole(1, 1), 31, 0b01},
+		"packing, an idle node of 24":        {score.Packing{}, node(90_000, manyIdle(24)...), nil, whole(1, 1), 24, 0b01},
+		"packing, idle devices of a node":    {score.Packing{}, node(90_000, 400, 1000, 1000), nil, whole(1, 2), 48, 0b110},
+		"packing, a device that is shared":   {score.Packing{}, node(90_000, 1000, 389, 500), nil, part(1, 300), 97, 0b010},
+		"packing, no device":                 {score.Packing{}, node(90_000, 1000), nil, score.Task{CPU: 1}, 0, 0},
+		"clustering, an empty node":          {score.Clustering{}, node(90_000, 1000, 1000), nil, whole(1, 1), 25 + 18, 0b01},
+		"clustering, with its kind only":     {score.Clustering{}, node(90_000, 1000, 1000), []score.Task{part(1, 500)}, part(1, 400), 75 + 20, 0b01},
+		"clustering, with another kind only": {score.Clustering{}, node(90_000, 1000, 1000), []score.Task{whole(1, 1)}, part(1, 400), 25 * 7000 / 8000, 0b10},
+		"clustering, with another too":       {score.Clustering{}, node(90_000, 1000, 1000, 1000, 1000), []score.Task{whole(1, 1), whole(1, 1)}, whole(1, 2), 18, 0b1100},
+		"clustering, no device":              {score.Clustering{}, node(90_000, 1000), nil, score.Task{CPU: 1}, 0, 0},
 	}
 	// Two tasks cannot take the same device.
 	mixed := cases["clustering, with another too"]
