@@ -98,7 +98,7 @@ func TestMuriShortestFirstByJob(t *testing.T) {
 	}
 }
 
-// The imitation of AntMan ends 858 of the 992 jobs of trace 3 when the authors' program does, among them all that end in the first 55 days, and the others nearly so.
+// The imitation of AntMan ends all jobs of trace 3 but one when the authors' program does.
 func TestMuriAntManByJob(t *testing.T) {
 	want := muriEnds(t, "trace3_antman_like_jobs.csv.gz")
 	c, err := quartet.Load(quartet.Builtins(), quartet.Options{
@@ -120,14 +120,15 @@ func TestMuriAntManByJob(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d jobs equal, the first other one at %.0f s", equal, len(want), first)
-	if equal < 858 || first < 55*24*3600 {
+	if equal < len(want)-1 {
 		t.Errorf("%d of %d jobs equal, the first other one at %v s", equal, len(want), first)
 	}
 }
 
-// Of the published means of the imitation, that of trace 3 is met to seven parts in ten million, those of the others to 0.8 %.
+// The published figures of the imitation are met to nine digits on traces 3 and 3', the latter of which had no part in finding the rules; on the others, with many
+// jobs of one device, to 0.8 %.
 func TestMuriAntMan(t *testing.T) {
-	for trace, part := range map[string]float64{"trace1": 2e-3, "trace1_pr": 4e-3, "trace3": 7e-7, "trace3_pr": 2e-6, "trace4": 8e-3} {
+	for trace, part := range map[string]float64{"trace1": 2.5e-3, "trace1_pr": 4e-3, "trace3": 1e-9, "trace3_pr": 1e-9, "trace4": 8e-3} {
 		t.Run(trace, func(t *testing.T) {
 			got := muriRun(t, "antman", trace)
 			mean, p99, makespan := muriPublished(t, trace, "antman_like")

@@ -17,8 +17,8 @@ func TestGuarantee(t *testing.T) {
 	}{
 		"an owner is as fast as alone":             {&core.JobSpec{Weight: 1, Utilisation: 1}, []*core.JobSpec{opportunistic(core.JobSpec{}), opportunistic(core.JobSpec{Weight: 9})}, 1},
 		"two owners take turns":                    {&core.JobSpec{Weight: 5}, []*core.JobSpec{{Weight: 1}, opportunistic(core.JobSpec{})}, 0.5},
-		"in the gaps of the owner":                 {opportunistic(core.JobSpec{Iteration: core.Iteration{Load: 4}}), []*core.JobSpec{{Iteration: owner}}, 4.0 / 16},
-		"by measured iterations":                   {opportunistic(core.JobSpec{Iteration: core.Iteration{Load: 4, Measured: 5}}), []*core.JobSpec{{Iteration: core.Iteration{Load: 3, Compute: 1, Measured: 6}}}, 5.0 / 24},
+		"in the gaps of the owner":                 {opportunistic(core.JobSpec{Iteration: core.Iteration{Load: 4}}), []*core.JobSpec{{Iteration: owner}}, 4.0 / 20},
+		"by measured iterations":                   {opportunistic(core.JobSpec{Iteration: core.Iteration{Load: 4, Measured: 5}}), []*core.JobSpec{{Iteration: core.Iteration{Load: 3, Compute: 1, Measured: 6}}}, 5.0 / 30},
 		"never faster than alone":                  {opportunistic(core.JobSpec{Iteration: core.Iteration{Compute: 2, Sync: 3}}), []*core.JobSpec{{Iteration: core.Iteration{Load: 3, Compute: 0.5, Sync: 0.1}}}, 1},
 		"the owner leaves nothing":                 {opportunistic(core.JobSpec{Iteration: core.Iteration{Load: 1}}), []*core.JobSpec{{Iteration: core.Iteration{Load: 3}}}, 0},
 		"without stages by what is not used":       {opportunistic(core.JobSpec{}), []*core.JobSpec{{Utilisation: 0.6}}, 0.4},

@@ -10,7 +10,8 @@ import (
 // the resource alone that it needs. It is at least 1, and +Inf where the owner leaves none of it.
 //
 // The job loads, computes and exchanges, one after the other, from when the owner begins to load. Computing is to be over before the owner's next iteration
-// begins; only the exchange may reach into the owner's loading, which the job's own next iteration would have to wait for anyway. It has no more
+// begins; only the exchange may reach into the owner's loading, which the job's own next iteration would have to wait for anyway. A stage
+// that fills its last of several gaps to the end is over when the owner has used the resource once more. The job has no more
 // of a resource in that many iterations than the owner leaves of it. O(1).
 //
 // Source: Muri's imitation of AntMan counts the iterations "needed to give enough gaps in each stage". How they are counted follows from the answers by job: see
@@ -36,8 +37,13 @@ func Filling(owner, job core.Iteration) float64 {
 			if since < uses {
 				now, since = now+uses-since, uses
 			}
-			waits := math.Ceil((need-(1-since))/gap - rounding) // how often the owner comes between
-			now += need + uses*max(0, waits)
+			if left := 1 - since; need > left+rounding {
+				need -= left
+				more := math.Ceil(need/gap+rounding) - 1 // gaps that it fills; the last to its end, too, and then it is over behind the owner
+				now += left + more + uses + need - more*gap
+			} else {
+				now += need
+			}
 		}
 		if i == 1 {
 			computed = now

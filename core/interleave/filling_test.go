@@ -20,10 +20,13 @@ func TestFilling(t *testing.T) {
 		"the exchange reaches into the loading":         {core.Iteration{Load: 2, Compute: 4, Sync: 4}, core.Iteration{Load: 4, Compute: 4, Sync: 2}, 1},
 		"and beyond":                                    {core.Iteration{Load: 2, Compute: 4, Sync: 4}, core.Iteration{Load: 4, Compute: 4, Sync: 2.5}, 2},
 		"computing may not":                             {core.Iteration{Load: 2, Compute: 4, Sync: 4}, core.Iteration{Load: 4, Compute: 4.5}, 2},
-		"loading fills several gaps":                    {core.Iteration{Load: 3, Compute: 1}, core.Iteration{Load: 4}, 4},
+		"loading fills several gaps to the end":         {core.Iteration{Load: 3, Compute: 1}, core.Iteration{Load: 4}, 5},
+		"a little less is over in the last":             {core.Iteration{Load: 3, Compute: 1}, core.Iteration{Load: 3.9}, 4},
 		"a little more is another one":                  {core.Iteration{Load: 3, Compute: 1}, core.Iteration{Load: 4.1}, 5},
+		"a single gap may be filled to the end":         {core.Iteration{Load: 3, Compute: 1}, core.Iteration{Load: 1}, 1},
+		"computing fills several gaps to the end":       {core.Iteration{Compute: 2, Sync: 1}, core.Iteration{Compute: 3}, 4},
 		"computing waits for the owner's":               {core.Iteration{Load: 1, Compute: 8, Sync: 1}, core.Iteration{Load: 1, Compute: 3}, 2},
-		"as many gaps as it fills, and no more":         {core.Iteration{Load: 2, Compute: 2}, core.Iteration{Load: 8}, 4},
+		"as many gaps as it fills, and the owner once":  {core.Iteration{Load: 2, Compute: 2}, core.Iteration{Load: 8}, 5},
 		"no more of a resource than is left":            {core.Iteration{Load: 1, Compute: 0.5, Sync: 1}, core.Iteration{Compute: 0.5, Sync: 1.75}, 2},
 		"as many of each of two stages":                 {core.Iteration{Load: 2, Compute: 1, Sync: 1}, core.Iteration{Load: 4, Sync: 6}, 4},
 		"not whole gaps":                                {core.Iteration{Load: 2, Compute: 2}, core.Iteration{Load: 5}, 3},
@@ -33,8 +36,8 @@ func TestFilling(t *testing.T) {
 		"several gaps from the middle of an iteration":  {core.Iteration{Load: 1, Compute: 2, Sync: 1}, core.Iteration{Load: 2, Compute: 6}, 4},
 		"next to nothing where it need not wait":        {core.Iteration{Load: 1, Compute: 1}, core.Iteration{Compute: 1e-9, Sync: 2}, 1},
 		"the owner leaves next to nothing":              {core.Iteration{Load: 1e-12, Compute: 1}, core.Iteration{Compute: 1e-12}, math.Inf(1)},
-		"in another unit it is the same":                {core.Iteration{Load: 3e-3, Compute: 1e-3}, core.Iteration{Load: 4e-3}, 4},
-		"a measured iteration says nothing of its gaps": {core.Iteration{Load: 3, Compute: 1, Measured: 9}, core.Iteration{Load: 4, Measured: 1}, 4},
+		"in another unit it is the same":                {core.Iteration{Load: 3e-3, Compute: 1e-3}, core.Iteration{Load: 4e-3}, 5},
+		"a measured iteration says nothing of its gaps": {core.Iteration{Load: 3, Compute: 1, Measured: 9}, core.Iteration{Load: 4, Measured: 1}, 5},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +60,7 @@ func TestFillingIsWithinBounds(t *testing.T) {
 				if gap < 1e-6 {
 					t.Skip("the draw is an owner that leaves no gap")
 				}
-				least, most = max(least, need/gap-1e-6), most+math.Ceil(need/gap)
+				least, most = max(least, need/gap-1e-6), most+math.Floor(need/gap)+1
 			}
 		}
 		got := Filling(core.Iteration{Load: owner[0], Compute: owner[1], Sync: owner[2]}, core.Iteration{Load: needs[0], Compute: needs[1], Sync: needs[2]})
