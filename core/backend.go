@@ -43,8 +43,11 @@ type Wake struct {
 	BySeconds float64
 	// IntervalSeconds is the grid of rounds, 0 for none: an event wakes the pipeline at the next multiple of it.
 	IntervalSeconds float64
-	// OnEvents wakes the pipeline at the very moment of an event, except for JobProgressed, which stays on the grid.
+	// OnEvents wakes the pipeline at the very moment of an event, except for JobProgressed and JobReported, which stay on the grid.
 	OnEvents bool
+	// OnReports has JobReported wake the pipeline: at the next multiple of the interval, and at its very moment without one. Otherwise a
+	// report is told with whatever comes next.
+	OnReports bool
 }
 
 // Observation is what a backend tells at a round. The events are valid until the next call of Next. None is later than

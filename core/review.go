@@ -33,6 +33,14 @@ func (p *Pipeline) review(ctx context.Context) error {
 	return nil
 }
 
+// reviews reports whether an admitter looks at jobs as they go on.
+func (p *Pipeline) reviews() bool {
+	return slices.ContainsFunc(p.stages.Admission, func(c Component[Admitter]) bool {
+		_, looks := c.Policy.(Reviewer)
+		return looks
+	})
+}
+
 // takeReview turns the verdicts of a reviewer into changes. Of two verdicts about a job that of the first reviewer holds.
 func (s *state) takeReview(component string, verdicts []Verdict) error {
 	last := JobID(-1)

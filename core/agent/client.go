@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -55,6 +56,12 @@ func Dial(e Environment) *Client {
 
 // Report says how the job does. It is an error, and nothing is said, when the report makes no sense.
 func (c *Client) Report(r Report) error { return c.say(FromJob{Report: &r}) }
+
+// Metric says what a metric has become, such as the loss, as of a step of the training. Values are said in their order; of more than 128 that
+// could not be said yet, the oldest are dropped.
+func (c *Client) Metric(name string, step, value float64) error {
+	return c.say(FromJob{Metrics: []Metric{{Name: name, Step: step, Value: value}}})
+}
 
 // Checkpointed says that a checkpoint is complete.
 func (c *Client) Checkpointed(progress float64) error {
@@ -176,6 +183,7 @@ func (c *Client) write(conn net.Conn, hello *Hello, ended chan struct{}) (all bo
 	for closing := false; ; {
 		if l, full := c.out.take(); full {
 			c.said.add(l)
+			c.said.Metrics = latest(c.said.Metrics)
 			if err := writeLine(conn, l); err != nil {
 				return false, err
 			}
@@ -192,6 +200,17 @@ func (c *Client) write(conn net.Conn, hello *Hello, ended chan struct{}) (all bo
 			closing = true
 		}
 	}
+}
+
+// latest is the last value of each metric, in their order.
+func latest(metrics []Metric) []Metric {
+	kept := metrics[:0]
+	for i, m := range metrics {
+		if !slices.ContainsFunc(metrics[i+1:], func(o Metric) bool { return o.Name == m.Name }) {
+			kept = append(kept, m)
+		}
+	}
+	return kept
 }
 
 // repeat puts what the scheduler must know under what is to be said next.

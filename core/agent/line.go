@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 )
 
@@ -116,8 +117,12 @@ func (o *outbox[L]) take() (L, bool) {
 	return l, full
 }
 
-// add puts the messages of another line into one, over those of their kinds.
+// add puts the messages of another line into one, over those of their kinds; metrics follow those that are there, of which the oldest are dropped.
 func (m *FromJob) add(o FromJob) {
+	if len(o.Metrics) > 0 {
+		m.Metrics = slices.Concat(m.Metrics, o.Metrics)
+		m.Metrics = m.Metrics[max(len(m.Metrics)-mostMetrics, 0):]
+	}
 	replace(&m.Hello, o.Hello)
 	replace(&m.Report, o.Report)
 	replace(&m.Checkpointed, o.Checkpointed)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
+	"unicode"
 )
 
 // Protocol is the version spoken here.
@@ -21,10 +23,17 @@ const (
 	maxToken = 16 << 10
 )
 
+// maxMetric bounds the name of a metric, in bytes, and mostMetrics how many values are kept that could not be said yet.
+const (
+	maxMetric   = 128
+	mostMetrics = 128
+)
+
 // FromJob is a line from a job: one or more messages, those that are not nil.
 type FromJob struct {
 	Hello        *Hello        `json:"hello,omitempty"`
 	Report       *Report       `json:"report,omitempty"`
+	Metrics      []Metric      `json:"metrics,omitempty"`
 	Checkpointed *Checkpointed `json:"checkpointed,omitempty"`
 	Done         *Done         `json:"done,omitempty"`
 }
@@ -57,6 +66,13 @@ type Report struct {
 	GradientSquare   float64 `json:"gradient_square"`
 	GradientVariance float64 `json:"gradient_variance"` // at the initial batch
 	Progress         float64 `json:"progress"`          // iterations at the initial batch, or whatever the job declared its work in
+}
+
+// Metric is a value of what a job follows, such as its loss. Those of a line are in the order in which they were computed.
+type Metric struct {
+	Name  string  `json:"name"`
+	Step  float64 `json:"step"` // of the training, in any unit that grows, such as epochs or optimizer steps
+	Value float64 `json:"value"`
 }
 
 // Checkpointed says that a checkpoint was completed: what was done up to Progress is not lost any more.
@@ -116,6 +132,13 @@ func (m *FromJob) Validate() error {
 		p.amount("report: gradient_square", r.GradientSquare)
 		p.amount("report: gradient_variance", r.GradientVariance)
 		p.amount("report: progress", r.Progress)
+	}
+	p.check(len(m.Metrics) <= mostMetrics, "metrics: are %d, must be %d at most in a line", len(m.Metrics), mostMetrics)
+	for i, v := range m.Metrics {
+		p.check(v.Name != "" && len(v.Name) <= maxMetric, "metrics[%d]: name has %d bytes, must have from 1 to %d", i, len(v.Name), maxMetric)
+		p.check(!strings.ContainsFunc(v.Name, unicode.IsControl), "metrics[%d]: name %q has control characters", i, v.Name)
+		p.amount(fmt.Sprintf("metrics[%d]: step", i), v.Step)
+		p.check(math.Abs(v.Value) <= mostAmount, "metrics[%d]: value is %v, must be a number of size %v at most", i, v.Value, mostAmount)
 	}
 	if c := m.Checkpointed; c != nil {
 		p.amount("checkpointed: progress", c.Progress)

@@ -22,15 +22,17 @@ func (s *Simulator) report(j *simJob, at float64) {
 	}
 }
 
-// tellReports tells what a job reports of its metrics at the end of a phase.
-func (s *Simulator) tellReports(j *simJob, at float64) {
+// tellReports tells what a job reports of its metrics at the end of a phase, if anything.
+func (s *Simulator) tellReports(j *simJob, at float64) (some bool) {
 	reporter, reports := j.Model.(workload.Reporter)
 	if !reports {
-		return
+		return false
 	}
 	for _, r := range reporter.Reports(j.phase) {
+		some = true
 		s.events = append(s.events, core.Event{Kind: core.JobReported, AtSeconds: at, Job: j.Spec.ID, Metric: r.Metric, Step: r.Step, Value: r.Value})
 	}
+	return some
 }
 
 // blur puts a report off the truth.

@@ -134,13 +134,13 @@ func (s *Simulator) endPhase(j *simJob, w core.Wake) bool {
 	at := j.nextAt
 	j.asOf = at
 	s.reach(j, j.Model.PhaseEnd(j.phase), at)
-	s.tellReports(j, at)
+	reports := s.tellReports(j, at)
 	j.phase++
 	j.unmeasured = true
 	if j.phase < j.Model.Phases() {
 		s.schedule(j)
 		s.events = append(s.events, j.progressed(at))
-		return false
+		return reports && w.OnReports && w.IntervalSeconds == 0
 	}
 	if s.config.Publication.Completion == nextRound {
 		at = s.onGrid(at, w)

@@ -153,7 +153,7 @@ func (s *session) checkDue(now float64, w core.Wake, fresh []core.Event) {
 	due := onGrid(w.BySeconds)
 	for i := range fresh {
 		e := &fresh[i]
-		if e.Kind == core.JobProgressed || e.Kind == core.JobMeasured {
+		if e.Kind == core.JobProgressed || e.Kind == core.JobMeasured || e.Kind == core.JobReported {
 			continue // an exact one may wait for the grid only, and no test has any
 		}
 		if w.OnEvents {

@@ -298,8 +298,10 @@ const gather = 1
 // wakes is when an event calls for a round.
 func wakes(e *core.Event, w core.Wake) float64 {
 	switch {
-	case e.Kind == core.JobProgressed:
+	case e.Kind == core.JobProgressed || e.Kind == core.JobReported && !w.OnReports:
 		return inf // told with whatever comes next
+	case e.Kind == core.JobReported:
+		return onGrid(e.AtSeconds, w)
 	case (e.Kind == core.JobStarting || e.Kind == core.JobStarted) && w.IntervalSeconds == 0:
 		return e.AtSeconds + gather
 	case w.OnEvents && e.Kind != core.JobStarting && e.Kind != core.JobStarted:

@@ -78,7 +78,11 @@ type speech struct {
 	report       *agent.Report
 	checkpointed *float64
 	worlds       bool // it takes another world while it runs
+	metrics      []agent.Metric
 }
+
+// mostUnheard bounds how many values of a job's metrics wait until somebody looks: of more, the oldest are forgotten.
+const mostUnheard = 1024
 
 // keyOf names a run of a job: what one run is told, the next is not.
 func keyOf(uid types.UID, run int64) string { return string(uid) + "-r" + strconv.FormatInt(run, 10) }
@@ -342,6 +346,11 @@ func (d *door) hear(e *agent.Event) {
 		d.speech[e.Job] = s
 	}
 	s.worlds = s.worlds || e.Hello != nil && e.Hello.Worlds
+	if len(e.Metrics) > 0 {
+		s.metrics = append(s.metrics, e.Metrics...)
+		s.metrics = s.metrics[max(len(s.metrics)-mostUnheard, 0):]
+		wake(d.world.happened)
+	}
 	if e.Checkpointed != nil {
 		s.checkpointed = &e.Checkpointed.Progress
 	}

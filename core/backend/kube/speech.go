@@ -31,6 +31,7 @@ type said struct {
 	fresh     bool // latest was not told
 	at        float64
 	told      core.Measurement // the last that was told
+	metrics   []agent.Metric   // the latest value of each
 	writtenAt float64          // when the status last got a checkpoint
 }
 
@@ -92,6 +93,18 @@ func (b *Backend) take(j *job, s *speech, now float64) {
 		return
 	}
 	j.said.worlds = j.said.worlds || s.worlds
+	for _, m := range s.metrics {
+		known := slices.IndexFunc(j.said.metrics, func(o agent.Metric) bool { return o.Name == m.Name })
+		switch {
+		case known < 0:
+			j.said.metrics = append(j.said.metrics, m)
+		case j.said.metrics[known] == m:
+			continue // said again, to a scheduler that may not have heard it
+		default:
+			j.said.metrics[known] = m
+		}
+		b.tell(core.Event{Kind: core.JobReported, AtSeconds: now, Job: j.id, Metric: m.Name, Step: m.Step, Value: m.Value})
+	}
 	if r := s.report; r != nil && seats > 0 && r.Replicas*j.perReplica == a.held {
 		if !j.said.counted { // what it took to begin says nothing of how fast it is
 			j.said.counted, a.done, a.from = true, max(r.Progress, a.done), now

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
@@ -16,6 +17,7 @@ type report struct {
 	checkpointed bool // ever
 	checkpoint   float64
 	told         core.Measurement // last configuration that was told
+	metrics      []agent.Metric   // the latest value of each
 }
 
 // listen collects what jobs said, without waiting.
@@ -52,6 +54,16 @@ func (b *Backend) collect(e *agent.Event, now float64) {
 		j.kept = j.kept || !j.reported.checkpointed || e.Checkpointed.Progress > j.deepest
 		j.deepest = max(j.deepest, e.Checkpointed.Progress)
 		j.reported.checkpointed, j.reported.checkpoint, j.news = true, e.Checkpointed.Progress, j.run.Number
+	}
+	for _, m := range e.Metrics {
+		if known := slices.IndexFunc(j.reported.metrics, func(o agent.Metric) bool { return o.Name == m.Name }); known < 0 {
+			j.reported.metrics = append(j.reported.metrics, m)
+		} else if j.reported.metrics[known] == m {
+			continue // said again to a scheduler that it thought was new
+		} else {
+			j.reported.metrics[known] = m
+		}
+		b.events = append(b.events, core.Event{Kind: core.JobReported, AtSeconds: now, Job: id, Metric: m.Name, Step: m.Step, Value: m.Value})
 	}
 	if e.Report != nil && j.wanted() && e.Report.Replicas == core.Replicas(j.seats) {
 		if now > j.asOf && e.Report.Progress > j.progress {

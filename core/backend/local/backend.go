@@ -223,8 +223,10 @@ func onGrid(t float64, w core.Wake) float64 {
 // wakes is when an event calls for a round.
 func wakes(e *core.Event, w core.Wake) float64 {
 	switch {
-	case e.Kind == core.JobProgressed:
+	case e.Kind == core.JobProgressed || e.Kind == core.JobReported && !w.OnReports:
 		return math.Inf(1) // told with whatever comes next
+	case e.Kind == core.JobReported:
+		return onGrid(e.AtSeconds, w)
 	case w.OnEvents:
 		return e.AtSeconds
 	default:

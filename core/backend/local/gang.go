@@ -207,6 +207,6 @@ func (b *Backend) watch(j *job) {
 
 func (b *Backend) unwatch(j *job) {
 	j.watched = false
-	j.reported.fresh, j.reported.told = false, core.Measurement{}
+	j.reported.fresh, j.reported.told, j.reported.metrics = false, core.Measurement{}, nil
 	b.agent.Forget(j.Spec.Name)
 }
