@@ -320,6 +320,7 @@ func (e *execution) newRecorder() error {
 		{"usage.csv", "usage", &to.Usage},
 		{"training.csv", "training", &to.Training},
 		{"efficiency.csv", "efficiency", &to.Efficiency},
+		{"reports.csv", "reports", &to.Reports},
 	} {
 		if !e.Output.Writes(slot.output) {
 			continue

@@ -130,7 +130,7 @@ func (m Measure) Whole() bool { return m == defaultFile().Measure }
 // Output says what a run leaves behind.
 type Output struct {
 	Dir   string   `config:"dir" doc:"folder of the runs; each has a folder named after the config in it"`
-	Write []string `config:"write" doc:"files to write besides the manifest and the summary" enum:"jobs|rounds|decisions|accelerators|fairness|tenants|timeline|usage|training|efficiency"`
+	Write []string `config:"write" doc:"files to write besides the manifest and the summary" enum:"jobs|rounds|decisions|accelerators|fairness|tenants|timeline|usage|training|efficiency|reports"`
 }
 
 // Writes reports whether a run writes this one of the optional files.

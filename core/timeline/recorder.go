@@ -13,7 +13,7 @@ import (
 
 // Outputs is where a recorder writes; nil for what is not wanted.
 type Outputs struct {
-	Timeline, Nodes, Usage, Training, Efficiency io.Writer
+	Timeline, Nodes, Usage, Training, Efficiency, Reports io.Writer
 
 	// Truth is how jobs train where they run; nil when nobody knows.
 	Truth Truth
@@ -26,6 +26,7 @@ type Recorder struct {
 	nodes   *nodeBooks
 	usage   *usageBooks
 	trained *trainedBooks
+	reports *bufio.Writer
 	files   []*bufio.Writer
 
 	owners  owners
@@ -69,6 +70,7 @@ func NewRecorder(c *core.Cluster, o Outputs) *Recorder {
 			r.trained.over = &efficiencyWriter{out: efficiency}
 		}
 	}
+	r.reports = r.file(o.Reports, reportsHeader)
 	header := usageHeader
 	if len(c.Pools) > 0 {
 		header += poolColumns
@@ -147,6 +149,10 @@ func (r *Recorder) takeEvent(e *core.Event, now float64) {
 		if h := r.holding(e.Job); h != nil {
 			h.progress = e.Progress
 			r.train(h, e.AtSeconds, e.Rate, e.FromSeconds)
+		}
+	case core.JobReported:
+		if r.reports != nil && r.holding(e.Job) != nil {
+			writeReported(r.reports, e)
 		}
 	case core.JobInterrupted:
 		if h := r.holding(e.Job); h != nil && h.seats != nil {
