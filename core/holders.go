@@ -26,7 +26,7 @@ func (h *holders) add(c *Cluster, j *Job, seats []Seat, starts []uint8, jobs int
 		h.devices += jobs * Replicas(seats)
 		return
 	}
-	if j.Share != nil && j.Share.Milli == 0 {
+	if j.Part() == 0 {
 		return
 	}
 	if c.Sharing == Mig {

@@ -18,12 +18,13 @@ type Share struct {
 	Profile string
 }
 
-// Part is the compute of a device that a replica of the job has, 0..1.
+// Part is the compute of a device that a replica of the job has, 0..1: of a job as the cluster serves it, as every view tells it, or as it asks for it
+// where there is no cluster. Cluster.Part is that of any job on a cluster.
 func (s *JobSpec) Part() float64 {
 	switch {
 	case s.Share == nil:
 		return 1
-	case s.Share.Profile != "" && s.Share.Milli > 0: // the cluster divides devices into slices: see served
+	case s.Share.Profile != "" && s.Share.Milli > 0: // the cluster divides devices into slices: see Cluster.share
 		return float64(mig.Of(s.Slice()).Compute) / mig.ComputeSlices
 	}
 	return float64(s.Share.Milli) / WholeDevice
@@ -41,23 +42,38 @@ func (s *JobSpec) Slice() mig.Profile {
 	return mig.Smallest(s.Share.Milli, WholeDevice)
 }
 
+// Part is the compute of a device that a replica of a job has on the cluster, 0..1, whatever the job asks for: accounts of device time count
+// a device that it holds as that. Of a job that the cluster serves already it is JobSpec.Part.
+func (c *Cluster) Part(spec *JobSpec) float64 {
+	if share, divides := c.share(spec); divides {
+		return (&JobSpec{Share: &share}).Part()
+	}
+	return 1
+}
+
+// share is what a replica of a job has of its device on the cluster. It reports false where that is the whole device, for none is divided, or not for it.
+func (c *Cluster) share(spec *JobSpec) (s Share, divides bool) {
+	if spec.Share == nil || c.Sharing != Fractional && c.Sharing != Mig {
+		return Share{}, false
+	}
+	if s.Milli = spec.Share.Milli; c.Sharing == Mig && s.Milli > 0 {
+		s.Profile = mig.Of(spec.Slice()).Name
+	}
+	return s, true
+}
+
 // served is a job as the cluster serves it: with whole devices where they are not divided.
 func (s *state) served(spec *JobSpec) *JobSpec {
-	how := s.view.Cluster.Sharing
 	if spec.Share == nil {
 		return spec
 	}
+	share, divides := s.view.Cluster.share(spec)
+	if divides && share == *spec.Share {
+		return spec
+	}
 	served := *spec
-	switch {
-	case how == Mig && spec.Share.Milli > 0:
-		served.Share = &Share{Milli: spec.Share.Milli, Profile: mig.Of(spec.Slice()).Name}
-	case how == Fractional, how != Exclusive && spec.Share.Milli == 0:
-		if spec.Share.Profile == "" {
-			return spec
-		}
-		served.Share = &Share{Milli: spec.Share.Milli}
-	default:
-		served.Share = nil
+	if served.Share = nil; divides {
+		served.Share = &share
 	}
 	return &served
 }

@@ -153,14 +153,21 @@ func (b *bill) follow(r *core.Report) {
 			b.hold(e.Job, e.Seats, b.jobs[e.Job].part, e.AtSeconds)
 		case core.JobSubmitted:
 			if e.Held != nil {
-				b.hold(e.Job, e.Held.Seats, partOf(r.View, e.Job), e.AtSeconds)
+				b.hold(e.Job, e.Held.Seats, partOf(r.View, e.Job, e.Spec), e.AtSeconds)
+			}
+		}
+	}
+	for i := range r.Events {
+		if e := &r.Events[i]; e.Kind == core.JobChanged {
+			if had := b.jobs[e.Job]; len(had.seats) > 0 && partOf(r.View, e.Job, e.Spec) != had.part {
+				b.hold(e.Job, had.seats, partOf(r.View, e.Job, e.Spec), r.View.NowSeconds)
 			}
 		}
 	}
 	for i := range r.Changes {
 		switch c := &r.Changes[i]; c.Action {
 		case core.Start, core.Move:
-			b.hold(c.Job, c.Seats, partOf(r.View, c.Job), r.View.NowSeconds)
+			b.hold(c.Job, c.Seats, partOf(r.View, c.Job, nil), r.View.NowSeconds)
 		case core.Stop, core.Discard:
 			b.hold(c.Job, nil, 0, r.View.NowSeconds)
 		}
@@ -178,12 +185,16 @@ func wasReady(id core.NodeID, events []core.Event) bool {
 	return false
 }
 
-// partOf is the part that a job has of each of its devices: all of it for one that the view does not know any more.
-func partOf(v *core.View, id core.JobID) float64 {
+// partOf is the part that a job has of each of its devices: as the view has it, or as the cluster gives it to one that the view does not know any more; all
+// of it where its specification is not known either.
+func partOf(v *core.View, id core.JobID, spec *core.JobSpec) float64 {
 	if j := v.Job(id); j != nil {
 		return j.Part()
 	}
-	return 1
+	if spec == nil {
+		return 1
+	}
+	return v.Cluster.Part(spec)
 }
 
 // hold ends what a job had at a moment, and gives it a part of other seats.

@@ -55,7 +55,7 @@ const bufferSize = 64 << 10
 
 // NewRecorder returns a recorder of one run on a cluster as it is when the run begins.
 func NewRecorder(c *core.Cluster, o Outputs) *Recorder {
-	r := &Recorder{cluster: c, owners: owners{shares: c.Sharing != core.Exclusive}}
+	r := &Recorder{cluster: c, owners: owners{cluster: c, shares: c.Sharing != core.Exclusive}}
 	if w := r.file(o.Timeline, timelineHeader); w != nil {
 		r.spans = &spanWriter{out: w, cluster: c}
 	}
