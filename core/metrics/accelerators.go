@@ -61,6 +61,14 @@ func (b *typeBooks) follow(r *core.Report) {
 			}
 		}
 	}
+	if r.Resumed != nil { // by others, who may share devices in another way
+		for _, j := range r.View.Jobs {
+			if j != nil && int(j.ID) < len(b.holders) && b.holders[j.ID].part != j.Part() {
+				b.holders[j.ID].count(r.View.NowSeconds)
+				b.holders[j.ID].part = j.Part()
+			}
+		}
+	}
 	for i := range r.Changes {
 		switch change := &r.Changes[i]; change.Action {
 		case core.Stop:

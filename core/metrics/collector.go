@@ -100,7 +100,7 @@ func buffered(w io.Writer, header string) *bufio.Writer {
 
 // ObserveRound takes in one round.
 func (c *Collector) ObserveRound(r *core.Report) error {
-	if c.cluster == nil && (c.accelerators != nil || mixesTypes(r.View.Cluster) || r.View.Cluster.MayGrow || divides(r.View.Cluster)) {
+	if c.cluster == nil && (c.accelerators != nil || mixesTypes(r.View.Cluster) || r.View.Cluster.MayGrow || divides(r.View.Cluster) || r.Repeated) {
 		c.types = &typeBooks{}
 	}
 	if c.cluster == nil && r.View.Cluster.Sharing != core.Exclusive {

@@ -159,9 +159,12 @@ func (b *bill) follow(r *core.Report) {
 	}
 	for i := range r.Events {
 		if e := &r.Events[i]; e.Kind == core.JobChanged {
-			if had := b.jobs[e.Job]; len(had.seats) > 0 && partOf(r.View, e.Job, e.Spec) != had.part {
-				b.hold(e.Job, had.seats, partOf(r.View, e.Job, e.Spec), r.View.NowSeconds)
-			}
+			b.parted(r.View, e.Job)
+		}
+	}
+	if r.Resumed != nil { // by others, who may share devices in another way
+		for _, id := range slices.Sorted(maps.Keys(b.jobs)) {
+			b.parted(r.View, id)
 		}
 	}
 	for i := range r.Changes {
@@ -183,6 +186,13 @@ func wasReady(id core.NodeID, events []core.Event) bool {
 		}
 	}
 	return false
+}
+
+// parted has a job have from now on the part of its devices that the view says.
+func (b *bill) parted(v *core.View, id core.JobID) {
+	if j, had := v.Job(id), b.jobs[id]; j != nil && len(had.seats) > 0 && j.Part() != had.part {
+		b.hold(id, had.seats, j.Part(), v.NowSeconds)
+	}
 }
 
 // partOf is the part that a job has of each of its devices: as the view has it, or as the cluster gives it to one that the view does not know any more; all

@@ -96,6 +96,7 @@ func (r *Recorder) file(w io.Writer, header string) *bufio.Writer {
 func (r *Recorder) ObserveRound(report *core.Report) error {
 	now := report.View.NowSeconds
 	events := report.Events
+	r.owners.shares = r.owners.shares || report.Repeated // devices may have been shared then
 	if earlier := func(a, b core.Event) int { return cmp.Compare(a.AtSeconds, b.AtSeconds) }; r.owners.shares && !slices.IsSortedFunc(events, earlier) {
 		events = slices.Clone(events) // who leaves a shared device last is to be counted out last
 		slices.SortStableFunc(events, earlier)
