@@ -71,3 +71,28 @@ func TestEarlierRoundsKeepTheirSharing(t *testing.T) {
 		})
 	}
 }
+
+// An owner who edits the part of a device that his running job asks for changes nothing of what it had.
+func TestAnEditKeepsWhatAJobHad(t *testing.T) {
+	c := twoNodes()
+	c.Sharing = core.Fractional
+	e := submit(0, 0, 1)
+	e.Spec.Share = &core.Share{Milli: 500}
+	edited := *e.Spec
+	edited.Share = nil
+	var got []float64
+	p := core.NewPipeline(c, fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, observe(func(r *core.Report) {
+		got = append(got, r.View.Jobs[0].AttainedService(r.View.NowSeconds))
+	}))
+	b := &script{}
+	for _, o := range []core.Observation{
+		{Events: []core.Event{e}}, {NowSeconds: 100, Events: []core.Event{{Kind: core.JobChanged, AtSeconds: 100, Job: 0, Spec: &edited}}}, {NowSeconds: 200},
+	} {
+		if err := p.Round(t.Context(), o, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]float64{0, 50, 150}, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
