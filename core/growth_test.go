@@ -213,7 +213,7 @@ func TestJobsThatShareRunAlready(t *testing.T) {
 		"two that take turns":            {core.TimeSlice, []int{whole, whole}, true},
 		"parts are whole":                {core.TimeSlice, []int{half, half}, true},
 		"more than may take turns":       {core.TimeSlice, []int{whole, whole, whole}, false},
-		"on CPUs beside two":             {core.TimeSlice, []int{none, whole, whole, none}, true},
+		"turns have no parts":            {core.TimeSlice, []int{none, whole, whole}, false},
 		"exclusive":                      {core.Exclusive, []int{whole, whole}, false},
 		"exclusive, whatever they asked": {core.Exclusive, []int{half, half}, false},
 	} {

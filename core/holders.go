@@ -21,15 +21,15 @@ type deviceAt struct {
 }
 
 // add counts a job in (1) or out of (-1) seats, and of its slices there.
-func (h *holders) add(c *Cluster, j *Job, seats []Seat, starts []uint8, jobs int) {
-	if c.Sharing == Exclusive {
+func (h *holders) add(how Sharing, j *Job, seats []Seat, starts []uint8, jobs int) {
+	if how == Exclusive {
 		h.devices += jobs * Replicas(seats)
 		return
 	}
-	if j.Share != nil && j.Share.Milli == 0 {
+	if j.Part() == 0 {
 		return
 	}
-	if c.Sharing == Mig {
+	if how == Mig {
 		h.slices().toggle(j.Slice(), seats, starts)
 	}
 	if h.jobs == nil {

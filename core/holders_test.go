@@ -15,7 +15,7 @@ func TestHoldersCountDevicesOnce(t *testing.T) {
 		for id := range JobID(rapid.IntRange(1, 12).Draw(t, "steps")) {
 			if len(jobs) > 0 && rapid.IntRange(0, 2).Draw(t, "goes") == 0 {
 				i := rapid.IntRange(0, len(jobs)-1).Draw(t, "who")
-				h.add(c, jobs[i], jobs[i].Seats, jobs[i].Slices(), -1)
+				h.add(c.Sharing, jobs[i], jobs[i].Seats, jobs[i].Slices(), -1)
 				jobs = append(jobs[:i], jobs[i+1:]...)
 			} else {
 				devices := DeviceSet(rapid.IntRange(1, 7).Draw(t, "devices"))
@@ -26,7 +26,7 @@ func TestHoldersCountDevicesOnce(t *testing.T) {
 				if c.Sharing != Exclusive && rapid.Bool().Draw(t, "part") {
 					j.Share = &Share{Milli: rapid.SampledFrom([]int{0, 125, 125, 1000}).Draw(t, "milli")}
 				}
-				h.add(c, j, j.Seats, nil, 1)
+				h.add(c.Sharing, j, j.Seats, nil, 1)
 				jobs = append(jobs, j)
 			}
 			used := map[NodeID]DeviceSet{}

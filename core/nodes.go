@@ -125,10 +125,10 @@ func (s *state) hold(j *Job, e *Event) error {
 	s.admit(j)
 	s.view.Waiting--
 	j.State, j.Seats, j.Held, j.Resources = Running, slices.Clone(h.Seats), Replicas(h.Seats), h.Resources
-	if s.view.Cluster.Sharing == Mig {
+	if s.sharing == Mig {
 		j.Sliced = slicedAt(s.holders.held(j))
 	}
-	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices(), 1)
+	s.holders.add(s.sharing, j, j.Seats, j.Slices(), 1)
 	s.running = insertJob(s.running, j)
 	s.occupancy.current = false
 	return nil
@@ -153,8 +153,8 @@ func (s *state) shrink(j *Job, e *Event) error {
 	j.settle(e.AtSeconds)
 	left := Replicas(e.Seats)
 	kept := leftOf(j, e.Seats)
-	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices(), -1)
-	s.holders.add(s.view.Cluster, j, e.Seats, kept, 1)
+	s.holders.add(s.sharing, j, j.Seats, j.Slices(), -1)
+	s.holders.add(s.sharing, j, e.Seats, kept, 1)
 	s.occupancy.current, j.Sliced = false, slicedAt(kept)
 	j.Seats, j.Held, j.LastChange, j.Tuning.BatchByReplica = slices.Clone(e.Seats), left, e.AtSeconds, nil
 	j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, e.Rate, e.FromSeconds, e.StepsLeft
@@ -167,17 +167,21 @@ func (s *state) change(j *Job, e *Event) error {
 	if n == nil || n.ID != j.ID || n.Name != j.Name {
 		return fmt.Errorf("backend told %v of job %q without its specification", e.Kind, j.Name)
 	}
+	s.keepShare(n)
 	n = s.served(n)
 	if n.MinReplicas < 1 || n.MinReplicas > n.MaxReplicas {
 		return fmt.Errorf("backend told %v of job %q to run on %d to %d replicas", e.Kind, j.Name, n.MinReplicas, n.MaxReplicas)
 	}
-	if s.view.Cluster.Sharing == Mig && j.State == Running && !sameShare(j.JobSpec, n) { // a slice stays as large as it is while it has an owner
+	if s.sharing == Mig && j.State == Running && !sameShare(j.JobSpec, n) { // a slice stays as large as it is while it has an owner
 		kept := *n
 		kept.Share, n = j.Share, &kept
 	}
-	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices(), -1)
+	if !sameShare(j.JobSpec, n) { // what it had until now stays
+		j.settle(s.view.NowSeconds)
+	}
+	s.holders.add(s.sharing, j, j.Seats, j.Slices(), -1)
 	j.JobSpec, s.shrunken = n, true
-	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices(), 1)
+	s.holders.add(s.sharing, j, j.Seats, j.Slices(), 1)
 	s.occupancy.current = s.occupancy.current && s.occupancy.shares == nil // what it takes may be more or less
 	s.view.unpinned = s.view.unpinned && !j.Pinned
 	if !j.Suspended || j.State == Pending {

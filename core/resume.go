@@ -40,6 +40,8 @@ type Decided struct {
 	Learned []Learned
 	// Files are those that its components had read when it began, where they are known.
 	Files []FileRead
+	// Sharing is how devices were shared then; nil for as they are now, or where nobody recorded it.
+	Sharing *Sharing
 }
 
 // Composition is stages and when they are asked.

@@ -18,12 +18,13 @@ type Share struct {
 	Profile string
 }
 
-// Part is the compute of a device that a replica of the job has, 0..1.
+// Part is the compute of a device that a replica of the job has, 0..1: of a job as the cluster serves it, as every view tells it, or as it asks for it
+// where there is no cluster. Cluster.Part is that of any job on a cluster.
 func (s *JobSpec) Part() float64 {
 	switch {
 	case s.Share == nil:
 		return 1
-	case s.Share.Profile != "" && s.Share.Milli > 0: // the cluster divides devices into slices: see served
+	case s.Share.Profile != "" && s.Share.Milli > 0: // the cluster divides devices into slices: see Sharing.share
 		return float64(mig.Of(s.Slice()).Compute) / mig.ComputeSlices
 	}
 	return float64(s.Share.Milli) / WholeDevice
@@ -41,23 +42,63 @@ func (s *JobSpec) Slice() mig.Profile {
 	return mig.Smallest(s.Share.Milli, WholeDevice)
 }
 
+// Part is the compute of a device that a replica of a job has on the cluster, 0..1, whatever the job asks for: accounts of device time count
+// a device that it holds as that. Of a job that the cluster serves already it is JobSpec.Part.
+func (c *Cluster) Part(spec *JobSpec) float64 {
+	if share, divides := c.Sharing.share(spec); divides {
+		return (&JobSpec{Share: &share}).Part()
+	}
+	return 1
+}
+
+// share is what a replica of a job has of its device. It reports false where that is the whole device, for none is divided, or not for it.
+func (s Sharing) share(spec *JobSpec) (of Share, divides bool) {
+	if spec.Share == nil || s != Fractional && s != Mig {
+		return Share{}, false
+	}
+	if of.Milli = spec.Share.Milli; s == Mig && of.Milli > 0 {
+		of.Profile = mig.Of(spec.Slice()).Name
+	}
+	return of, true
+}
+
+// divide has devices shared in another way from now on: what jobs had until then stays what it was. A run may go on with another way, and its earlier
+// rounds are then told again as they were.
+func (s *state) divide(how Sharing) {
+	s.sharing, s.holders, s.occupancy.current = how, holders{}, false
+	for _, j := range s.view.Jobs {
+		if j == nil || j.State.Ended() {
+			continue
+		}
+		if asked := s.shares[j.ID]; asked != nil {
+			if served := s.served(asked); !sameShare(j.JobSpec, served) {
+				j.settle(s.view.NowSeconds)
+				j.JobSpec = served
+				s.touch(j.ID)
+			}
+		}
+		if j.Sliced = nil; j.State != Running {
+			continue
+		}
+		if how == Mig {
+			j.Sliced = slicedAt(s.holders.held(j))
+		}
+		s.holders.add(how, j, j.Seats, j.Slices(), 1)
+	}
+}
+
 // served is a job as the cluster serves it: with whole devices where they are not divided.
 func (s *state) served(spec *JobSpec) *JobSpec {
-	how := s.view.Cluster.Sharing
 	if spec.Share == nil {
 		return spec
 	}
+	share, divides := s.sharing.share(spec)
+	if divides && share == *spec.Share {
+		return spec
+	}
 	served := *spec
-	switch {
-	case how == Mig && spec.Share.Milli > 0:
-		served.Share = &Share{Milli: spec.Share.Milli, Profile: mig.Of(spec.Slice()).Name}
-	case how == Fractional, how != Exclusive && spec.Share.Milli == 0:
-		if spec.Share.Profile == "" {
-			return spec
-		}
-		served.Share = &Share{Milli: spec.Share.Milli}
-	default:
-		served.Share = nil
+	if served.Share = nil; divides {
+		served.Share = &share
 	}
 	return &served
 }

@@ -74,7 +74,7 @@ func (l layouts) place(j *JobSpec, seats []Seat) []uint8 {
 
 // slice says where the slices of the jobs begin that get seats: what others leave is free first. Nothing is counted in yet.
 func (s *state) slice(changes []Change) {
-	if s.view.Cluster.Sharing != Mig {
+	if s.sharing != Mig {
 		return
 	}
 	l := s.holders.slices()

@@ -37,6 +37,8 @@ type state struct {
 	lastID    uint64  // highest id of an event taken
 	devices   int     // of the cluster, whatever the health of their nodes
 	holders   holders
+	sharing   Sharing            // how devices are shared: that of the cluster, or how it was in a round that is told again
+	shares    map[JobID]*JobSpec // those that ask for parts of devices, as they were submitted, until their ends
 	occupancy occupancy
 	together  map[int][]Seat // scratch: of the groups of a round
 	missing   missing
@@ -59,6 +61,7 @@ type mark struct {
 }
 
 func (s *state) init(c *Cluster, o RoundOptions) {
+	s.sharing = c.Sharing
 	s.view = View{IntervalSeconds: o.IntervalSeconds, OnEvents: o.OnEvents, Cluster: c, Devices: c.UsableDevices(), unpinned: true}
 	s.report.View, s.devices, s.reviseAt, s.pools.again = &s.view, c.Devices(), math.Inf(1), math.Inf(1)
 }
@@ -108,7 +111,13 @@ func (s *state) observe(seen Observation) error {
 			return fmt.Errorf("round %d: %w", v.Round, err)
 		}
 	}
-	s.report.Repeated = seen.Decided != nil
+	how := v.Cluster.Sharing
+	if s.report.Repeated = seen.Decided != nil; s.report.Repeated && seen.Decided.Sharing != nil {
+		how = *seen.Decided.Sharing
+	}
+	if how != s.sharing {
+		s.divide(how)
+	}
 	s.touchRevised()
 	s.restale()
 	s.forgetEnded()
@@ -167,6 +176,7 @@ func (s *state) take(e *Event) error {
 			s.marks = append(s.marks, nil)
 		}
 		s.marks[e.Job] = s.newMark()
+		s.keepShare(e.Spec)
 		j := NewJob(s.served(e.Spec))
 		j.StepsLeft = e.StepsLeft
 		v.unpinned = v.unpinned && !j.Pinned
@@ -226,6 +236,18 @@ func (s *state) take(e *Event) error {
 	return nil
 }
 
+// keepShare keeps what a job asks for that asks for parts of devices.
+func (s *state) keepShare(spec *JobSpec) {
+	if spec.Share == nil {
+		delete(s.shares, spec.ID)
+		return
+	}
+	if s.shares == nil {
+		s.shares = make(map[JobID]*JobSpec)
+	}
+	s.shares[spec.ID] = spec
+}
+
 // newMark is a blank mark, that of a job that ended if there is one.
 func (s *state) newMark() *mark {
 	last := len(s.spare) - 1
@@ -271,7 +293,7 @@ func (s *state) release(j *Job, at float64) {
 	}
 	j.settle(at)
 	j.LastChange = at
-	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices(), -1)
+	s.holders.add(s.sharing, j, j.Seats, j.Slices(), -1)
 	s.occupancy.release(j)
 	j.Seats, j.Sliced, j.Held, j.State, j.Starting, j.Resources = nil, nil, 0, Waiting, false, nil
 	s.view.Waiting++
@@ -299,6 +321,7 @@ func (s *state) forgetEnded() {
 		}
 		s.view.Jobs[j.ID], s.responses[j.ID], s.marks[j.ID] = nil, nil, &s.over
 		s.forgetReports(j.ID)
+		delete(s.shares, j.ID)
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(j *Job) bool { return j.State.Ended() })
 	left := 0
@@ -589,8 +612,8 @@ func (s *state) seat(j *Job, c *Change, now float64) {
 	j.State, j.WaitingReason, j.Starting = Running, NoReason, false
 	s.marks[j.ID].nodesTold = false
 	held := Replicas(c.Seats)
-	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices(), -1)
-	s.holders.add(s.view.Cluster, j, c.Seats, c.Slices, 1)
+	s.holders.add(s.sharing, j, j.Seats, j.Slices(), -1)
+	s.holders.add(s.sharing, j, c.Seats, c.Slices, 1)
 	s.occupancy.current, j.Sliced = false, slicedAt(c.Slices)
 	j.Seats, j.Held, j.Tuning, j.Resources, j.LastChange = c.Seats, held, c.Tuning, c.Resources, now
 }

@@ -15,11 +15,12 @@ import (
 var timelineFormats = []struct {
 	name  string
 	write func(io.Writer, *export.Run) error
+	whole bool // it knows whole devices only
 }{
-	{"perfetto", export.Perfetto},
-	{"csv", export.CSV},
-	{"batsim", export.Batsim},
-	{"swf", export.SWF},
+	{"perfetto", export.Perfetto, false},
+	{"csv", export.CSV, false},
+	{"batsim", export.Batsim, true},
+	{"swf", export.SWF, true},
 }
 
 func (a *app) timelineCommand() *cobra.Command {
@@ -48,6 +49,9 @@ func (a *app) timelineCommand() *cobra.Command {
 				}
 				if f.name == "perfetto" && isTerminal(a.stdout) {
 					return problem("--output", "a Perfetto trace is no text for a terminal", "write it to a file: > trace.pftrace")
+				}
+				if n := r.Parted(); n > 0 && f.whole {
+					a.note("parts and slices of devices of %d jobs left out: each device stands for a whole one", n)
 				}
 				return f.write(a.stdout, r)
 			}

@@ -276,7 +276,7 @@ type requestCount struct {
 }
 
 // describeTrace leaves durations unknown for jobs whose length is not declared in seconds, and GPU hours and load where there is
-// no cluster either. The load is the device-time that arrives over the device-time there is between the first and the last
+// no cluster either, where jobs that ask for parts of devices count as those. The load is the device-time that arrives over the device-time there is between the first and the last
 // submission.
 func describeTrace(w *workload.Workload, devices int, cluster *core.Cluster) traceInfo {
 	info := traceInfo{Jobs: len(w.Jobs), Devices: devices, FirstSubmit: metrics.Number(math.NaN()), LastSubmit: metrics.Number(math.NaN())}
@@ -292,7 +292,7 @@ func describeTrace(w *workload.Workload, devices int, cluster *core.Cluster) tra
 		counts[spec.Requested]++
 		if seconds, known := metrics.ExclusiveSeconds(spec); known {
 			durations = append(durations, seconds)
-			deviceSeconds += seconds * float64(spec.Requested)
+			deviceSeconds += seconds * float64(spec.Requested) * spec.Part()
 		}
 	}
 	for replicas, jobs := range counts {

@@ -30,6 +30,7 @@ type Board struct {
 	pools  []core.Pool
 	grows  bool // some pool has fewer nodes than it may have
 	shares bool // devices are shared
+	shared bool // they may have been, in rounds that were told again
 	counts bool // nodes count CPUs and memory
 
 	expected map[string]bool // submitted, and not yet seen by a round
@@ -87,7 +88,7 @@ func (b *Board) ObserveRound(r *core.Report) error {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	v := r.View
-	b.now = v.NowSeconds
+	b.now, b.shared = v.NowSeconds, b.shared || r.Repeated
 	b.join(v.Cluster)
 	changed, next, complete := v.ChangesSince(b.cursor)
 	b.cursor = next
@@ -155,7 +156,7 @@ func (b *Board) use(j *core.Job, sign int) {
 			n.cpus += replicas * thousandths(j.CPUs)
 			n.memory += replicas * thousandths(j.MemoryGB)
 		}
-		if !b.shares {
+		if !b.shares && !b.shared {
 			n.used += replicas
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
+	"github.com/quartet-sched/quartet/core/coretest"
 )
 
 // seated is a job on seats.
@@ -74,6 +75,24 @@ func TestNodesTellWhatIsShared(t *testing.T) {
 				t.Errorf("-want,+got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// Jobs that were on one device when the run went on without sharing use it once, until they are parted.
+func TestNodesTellWhatWasShared(t *testing.T) {
+	c := coretest.MakeCluster().Nodes(1, "t4", 4).Obj()
+	v := coretest.MakeView(c).Jobs(
+		coretest.MakeJob("a").Running(0, coretest.Seat(0, 0, 1)), coretest.MakeJob("b").Running(0, coretest.Seat(0, 1)), coretest.MakeJob("c").Running(0, coretest.Seat(0, 2)),
+	).Obj()
+	b := NewBoard(c)
+	if err := b.ObserveRound(&core.Report{View: v, Repeated: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range v.Jobs {
+		b.take(j)
+	}
+	if used := b.listNodes(0)[0].GetUsed(); used != 3 {
+		t.Errorf("%d devices are used, want 3", used)
 	}
 }
 

@@ -12,18 +12,20 @@ const acceleratorsHeader = "job,accelerator,device_seconds,seconds,starts\n"
 
 // tenure is what a job held of one accelerator type.
 type tenure struct {
-	accelerator   core.AcceleratorID
-	held          int32 // devices, now
-	starts        int32
-	seconds       float64
-	deviceSeconds float64
-	before        float64 // of those, what it had when it was submitted
+	accelerator    core.AcceleratorID
+	held           int32 // devices, now, of each the part of the holder
+	starts         int32
+	seconds        float64
+	deviceSeconds  float64
+	before         float64 // of those, what it had when it was submitted
+	replicaSeconds float64 // as if it had all of each device
 }
 
 // holder is what a job held, of every type it ran on.
 type holder struct {
 	tenures []tenure // in the order in which it got the types
 	since   float64  // moment up to which the tenures are counted
+	part    float64  // that it has of each device
 	first   core.AcceleratorID
 }
 
@@ -41,15 +43,29 @@ func (b *typeBooks) follow(r *core.Report) {
 			b.release(e.Job, e.AtSeconds)
 		case core.JobSubmitted:
 			if e.Held != nil {
-				b.takeOver(e, r.View.Cluster)
+				b.takeOver(e, r.View.Cluster, partOf(r.View, e.Job, e.Spec))
 			}
 		case core.JobShrunk:
 			if int(e.Job) < len(b.holders) && b.holders[e.Job].holds() {
-				b.hold(e.Job, e.Seats, r.View.Cluster, e.AtSeconds)
+				b.hold(e.Job, e.Seats, r.View.Cluster, b.holders[e.Job].part, e.AtSeconds)
 			}
 		case core.JobChanged:
 			if e.Spec.Suspended {
 				b.release(e.Job, r.View.NowSeconds)
+			} else if int(e.Job) < len(b.holders) {
+				h := &b.holders[e.Job]
+				if part := partOf(r.View, e.Job, e.Spec); part != h.part {
+					h.count(r.View.NowSeconds)
+					h.part = part
+				}
+			}
+		}
+	}
+	if r.Resumed != nil { // by others, who may share devices in another way
+		for _, j := range r.View.Jobs {
+			if j != nil && int(j.ID) < len(b.holders) && b.holders[j.ID].part != j.Part() {
+				b.holders[j.ID].count(r.View.NowSeconds)
+				b.holders[j.ID].part = j.Part()
 			}
 		}
 	}
@@ -58,7 +74,7 @@ func (b *typeBooks) follow(r *core.Report) {
 		case core.Stop, core.Finish, core.Pause:
 			b.release(change.Job, r.View.NowSeconds)
 		case core.Start, core.Move:
-			b.seat(change.Job, change.Seats, r.View.Cluster, r.View.NowSeconds)
+			b.seat(change.Job, change.Seats, r.View.Cluster, partOf(r.View, change.Job, nil), r.View.NowSeconds)
 		}
 	}
 }
@@ -80,7 +96,8 @@ func (h *holder) count(now float64) {
 	for i := range h.tenures {
 		if t := &h.tenures[i]; t.held > 0 {
 			t.seconds += now - h.since
-			t.deviceSeconds += (now - h.since) * float64(t.held)
+			t.deviceSeconds += (now - h.since) * float64(t.held) * h.part
+			t.replicaSeconds += (now - h.since) * float64(t.held)
 		}
 	}
 	h.since = now
@@ -92,24 +109,27 @@ func (h *holder) holds() bool {
 }
 
 // takeOver enters a job that runs already. What it had of devices before is divided as those are that it has.
-func (b *typeBooks) takeOver(e *core.Event, c *core.Cluster) {
-	b.seat(e.Job, e.Held.Seats, c, e.AtSeconds)
+func (b *typeBooks) takeOver(e *core.Event, c *core.Cluster, part float64) {
+	b.seat(e.Job, e.Held.Seats, c, part, e.AtSeconds)
 	tenures, all := b.tenures(e.Job), float64(core.Replicas(e.Held.Seats))
 	for i := range tenures {
 		t := &tenures[i]
 		t.seconds = e.Held.Executed
 		t.before = e.Held.Attained * float64(t.held) / all
 		t.deviceSeconds = t.before
+		if t.replicaSeconds = t.before / part; part == 0 {
+			t.replicaSeconds = t.seconds * float64(t.held)
+		}
 	}
 }
 
 // seat replaces what a job holds, by a start or a move.
-func (b *typeBooks) seat(id core.JobID, seats []core.Seat, c *core.Cluster, now float64) {
+func (b *typeBooks) seat(id core.JobID, seats []core.Seat, c *core.Cluster, part, now float64) {
 	for int(id) >= len(b.holders) {
 		b.holders = append(b.holders, holder{})
 	}
 	begins := len(b.holders[id].tenures) == 0
-	b.hold(id, seats, c, now)
+	b.hold(id, seats, c, part, now)
 	h := &b.holders[id]
 	most := int32(0)
 	for i := range h.tenures {
@@ -124,10 +144,11 @@ func (b *typeBooks) seat(id core.JobID, seats []core.Seat, c *core.Cluster, now 
 	}
 }
 
-// hold replaces what a job holds.
-func (b *typeBooks) hold(id core.JobID, seats []core.Seat, c *core.Cluster, now float64) {
+// hold replaces what a job holds, by a part of each device of these seats.
+func (b *typeBooks) hold(id core.JobID, seats []core.Seat, c *core.Cluster, part, now float64) {
 	b.release(id, now)
 	h := &b.holders[id]
+	h.part = part
 	for _, s := range seats {
 		h.of(c.Nodes[s.Node].Accelerator).held += int32(s.Devices.Count())
 	}
@@ -174,6 +195,14 @@ func (b *typeBooks) tenures(id core.JobID) []tenure {
 		return nil
 	}
 	return b.holders[id].tenures
+}
+
+// replicaSeconds is the seconds with devices of a job, times the replicas that it had.
+func (b *typeBooks) replicaSeconds(id core.JobID) (sum float64) {
+	for _, t := range b.tenures(id) {
+		sum += t.replicaSeconds
+	}
+	return sum
 }
 
 // write writes the rows of a job, in the order of the cluster's types.

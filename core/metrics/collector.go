@@ -100,7 +100,7 @@ func buffered(w io.Writer, header string) *bufio.Writer {
 
 // ObserveRound takes in one round.
 func (c *Collector) ObserveRound(r *core.Report) error {
-	if c.cluster == nil && (c.accelerators != nil || mixesTypes(r.View.Cluster) || r.View.Cluster.MayGrow) {
+	if c.cluster == nil && (c.accelerators != nil || mixesTypes(r.View.Cluster) || r.View.Cluster.MayGrow || divides(r.View.Cluster) || r.Repeated) {
 		c.types = &typeBooks{}
 	}
 	if c.cluster == nil && r.View.Cluster.Sharing != core.Exclusive {
@@ -202,7 +202,7 @@ func (c *Collector) enterTier(r *core.Report, id core.JobID, atSeconds float64, 
 	if slices.ContainsFunc(r.Ended, func(j *core.Job) bool { return j.ID == id && j.State == core.Rejected }) {
 		return // nobody guaranteed anything to one that is rejected at once
 	}
-	c.tiers.enter(spec, atSeconds, held)
+	c.tiers.enter(spec, c.records[id].part, atSeconds, held)
 }
 
 // enter begins the record and the demand of a job.
@@ -216,7 +216,16 @@ func (c *Collector) enter(spec *core.JobSpec, atSeconds float64) {
 	job := &c.records[spec.ID]
 	job.spec = spec
 	c.deadlines = c.deadlines || spec.DeadlineSeconds > 0
-	job.demanded = c.demand.add(spec.Requested, 1, atSeconds)
+	job.part = c.partOf(spec)
+	job.demanded = c.demand.add(finely(spec.Requested, job.part), 1, atSeconds)
+}
+
+// partOf is the part that a job has of each of its devices, or as it asks for it before the first round.
+func (c *Collector) partOf(spec *core.JobSpec) float64 {
+	if c.cluster == nil {
+		return spec.Part()
+	}
+	return c.cluster.Part(spec)
 }
 
 // edit changes the demand of a job that its owner edited.
@@ -228,8 +237,9 @@ func (c *Collector) edit(spec *core.JobSpec, atSeconds float64) {
 	if c.truth != nil {
 		spec = c.truth(spec)
 	}
-	c.demand.add(spec.Requested-job.spec.Requested, 0, atSeconds)
-	job.spec = spec
+	had := finely(job.spec.Requested, job.part)
+	job.spec, job.part = spec, c.partOf(spec)
+	c.demand.add(finely(spec.Requested, job.part)-had, 0, atSeconds)
 }
 
 // leave ends the demand of a job.
@@ -239,7 +249,7 @@ func (c *Collector) leave(id core.JobID, atSeconds float64) {
 		return
 	}
 	job.left = true
-	job.demanded = c.demand.add(-job.spec.Requested, -1, atSeconds).since(job.demanded)
+	job.demanded = c.demand.add(-finely(job.spec.Requested, job.part), -1, atSeconds).since(job.demanded)
 }
 
 func (c *Collector) jobName(id core.JobID) string { return c.records[id].spec.Name }
@@ -352,7 +362,7 @@ func (c *Collector) more() more {
 // writeJob writes what each file holds of a job.
 func (c *Collector) writeJob(r *record, s *shares) error {
 	if c.jobs != nil {
-		if err := r.write(c.jobs, c.more()); err != nil {
+		if err := r.write(c.jobs, c.more(), c.types); err != nil {
 			return fmt.Errorf("write jobs: %w", err)
 		}
 	}

@@ -192,9 +192,7 @@ func (c *Collector) writeChange(r *core.Report, change *core.Change) error {
 		l = l.text("reason", change.Reason.String())
 	case core.Start, core.Move:
 		l = l.count("replicas", core.Replicas(change.Seats)).seats(r.View.Cluster, change.Seats)
-		if c.sharing != nil {
-			l = c.appendSharing(l, change.Job)
-		}
+		l = c.appendSharing(l, r.View.Job(change.Job))
 		l = l.tuning(change.Tuning).resources(change.Resources)
 	case core.Tune:
 		l = l.tuning(change.Tuning).resources(change.Resources)
@@ -203,11 +201,22 @@ func (c *Collector) writeChange(r *core.Report, change *core.Change) error {
 }
 
 // appendSharing appends what a job has of its devices, and with whom after the round.
-func (c *Collector) appendSharing(l line, id core.JobID) line {
-	if share := shareOf(c.cluster, c.records[id].spec); share != nil {
-		l = l.count("share_milli", share.Milli)
+func (c *Collector) appendSharing(l line, j *core.Job) line {
+	if j == nil {
+		return l
 	}
-	others := c.sharing.with(id)
+	switch {
+	case c.cluster.Sharing == core.Mig:
+		if j.Part() > 0 {
+			l = l.text(profileColumn, profileOf(j.Share))
+		}
+	case j.Share != nil: // none where devices are whole
+		l = l.count(shareColumn, j.Share.Milli)
+	}
+	if c.sharing == nil {
+		return l
+	}
+	others := c.sharing.with(j.ID)
 	if len(others) == 0 {
 		return l
 	}

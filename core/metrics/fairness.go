@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/mig"
 )
 
 // Finish-time fairness compares a job's JCT with the JCT it would have on a fair share of the cluster. The measures
@@ -14,6 +15,8 @@ import (
 //	rho     its requested replicas, divided by the devices requested over those there are
 //	themis  its requested replicas, divided by the jobs in the system over the devices there are
 //	sia     as many devices as there are for each job in the system, of the mix of types that the cluster has
+//
+// A replica that has a part of its device asks for that part: of a share of a third of a device it needs three quarters if it has a quarter of one.
 //
 // The requests, the jobs and the devices are averaged over the job's life. Above 1 the job got less than its share.
 
@@ -24,9 +27,16 @@ const unfairAbove = 1 + 1e-9
 // without costs; +Inf where it cannot run.
 type Alone func(job core.JobID, accelerator core.AcceleratorID, devices int) float64
 
+// finest is how many equal parts a device is counted in: so many that thousandths of it are whole numbers of them, and compute slices, too. What comes and
+// goes in them adds up to nothing in the end.
+const finest = core.WholeDevice * mig.ComputeSlices
+
+// finely is replicas that each have a part of a device, in these.
+func finely(replicas int, part float64) int { return replicas * int(math.Round(part*finest)) }
+
 // demand integrates what the jobs in the system ask for over time.
 type demand struct {
-	devices   int // requested
+	parts     int // of devices requested, of which one has as many as finest says
 	jobs      int
 	atSeconds float64
 	upTo      demanded
@@ -42,14 +52,14 @@ func (d demanded) since(start demanded) demanded {
 	return demanded{d.deviceSeconds - start.deviceSeconds, d.jobSeconds - start.jobSeconds}
 }
 
-// add changes the demand at a moment and returns the integrals up to it.
-func (d *demand) add(devices, jobs int, atSeconds float64) demanded {
+// add changes the demand at a moment and returns the integrals up to it. Devices are in parts, as finely has them.
+func (d *demand) add(parts, jobs int, atSeconds float64) demanded {
 	if atSeconds > d.atSeconds {
-		d.upTo.deviceSeconds += float64(d.devices) * (atSeconds - d.atSeconds)
+		d.upTo.deviceSeconds += float64(d.parts) / finest * (atSeconds - d.atSeconds)
 		d.upTo.jobSeconds += float64(d.jobs) * (atSeconds - d.atSeconds)
 		d.atSeconds = atSeconds
 	}
-	d.devices += devices
+	d.parts += parts
 	d.jobs += jobs
 	return d.upTo
 }
@@ -108,10 +118,18 @@ func (s *shares) of(r *record) fairness {
 		f.exclusive = s.aloneOn(r.spec, there, float64(r.spec.Requested), 0)
 	}
 	f.rho = jct / (f.exclusive * max(1, r.demanded.deviceSeconds/jct/total))
-	f.themis = jct / (f.exclusive * max(1, f.jobsMean/total))
-	f.fair = s.aloneOn(r.spec, there, total/f.jobsMean, s.pause(r.spec.ID))
+	f.themis = jct / (f.exclusive * max(1, f.jobsMean/total*r.part))
+	f.fair = s.aloneOn(r.spec, there, replicasOn(total/f.jobsMean, total, r.part), s.pause(r.spec.ID))
 	f.sia = jct / f.fair
 	return f
+}
+
+// replicasOn is how many replicas with a part of a device there is room for on so many devices, no two of them on one of all that there are.
+func replicasOn(devices, all, part float64) float64 {
+	if part == 1 {
+		return devices
+	}
+	return min(devices/part, all)
 }
 
 // aloneOn is the time that a job takes alone on so many devices, after a pause, averaged over the types that it can run

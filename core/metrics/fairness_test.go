@@ -109,6 +109,24 @@ func TestFairness(t *testing.T) {
 			}, 0, 3.2, 3.2,
 			fairness{jobsMean: 3.2, exclusive: 100, fair: 50, rho: 1.5, themis: 1.5, sia: 3},
 		},
+		// 16 quarters of a device are 4 of 8. Half a device for each job is more than it asks for, and room for two replicas: 105 s as above.
+		"a quarter of a device": {
+			core.JobSpec{TotalWork: 100, Share: &core.Share{Milli: 250}},
+			linear, 0, 4, 16,
+			fairness{jobsMean: 16, exclusive: 100, fair: 105, rho: 1.5, themis: 1.5, sia: 150.0 / 105},
+		},
+		// 48 jobs on 8 devices: a sixth for each, two thirds of what it asks for.
+		"less than its quarter": {
+			core.JobSpec{TotalWork: 100, Share: &core.Share{Milli: 250}},
+			nil, 0, 12, 48,
+			fairness{jobsMean: 48, exclusive: 100, fair: nan, rho: 1, themis: 1, sia: nan},
+		},
+		// Its replicas are on as many devices as there are, at most: 30 s on a100, 60 s on t4.
+		"on CPUs": {
+			core.JobSpec{TotalWork: 100, Share: &core.Share{}},
+			linear, 0, 0, 16,
+			fairness{jobsMean: 16, exclusive: 100, fair: 52.5, rho: 1.5, themis: 1.5, sia: 150 / 52.5},
+		},
 		"stuck everywhere": {
 			core.JobSpec{TotalWork: 100},
 			func(core.JobID, core.AcceleratorID, int) float64 { return math.Inf(1) }, 0, 1, 1,
@@ -116,8 +134,10 @@ func TestFairness(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := record{spec: &tc.spec, finish: 150, outcome: completed, demanded: demanded{tc.devices * 150, tc.n * 150}}
-			got := newShares(twoTypes(), &capacity{}, tc.alone, func(core.JobID) float64 { return tc.pause }).of(&r)
+			c := twoTypes()
+			c.Sharing = core.Fractional
+			r := record{spec: &tc.spec, part: c.Part(&tc.spec), finish: 150, outcome: completed, demanded: demanded{tc.devices * 150, tc.n * 150}}
+			got := newShares(c, &capacity{}, tc.alone, func(core.JobID) float64 { return tc.pause }).of(&r)
 			near := gocmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 || math.IsNaN(a) && math.IsNaN(b) })
 			if diff := gocmp.Diff(tc.want, got, gocmp.AllowUnexported(fairness{}), near); diff != "" {
 				t.Errorf("fairness (-want,+got):\n%s", diff)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/mig"
 )
 
 const jobsHeader = "job,name,application,submit_s,first_start_s,finish_s,jct_s,queueing_s,replicas_mean,restarts,gpu_seconds,outcome\n"
@@ -17,12 +18,13 @@ const (
 	costColumn     = "cost"
 	tierColumn     = "tier"
 	shareColumn    = "share_milli"
+	profileColumn  = "mig_profile"
 	sharedColumn   = "shared_s"
 	lostColumn     = "lost_s"
 )
 
 // more is which of these there are: where some job has a deadline, where there are pools, where some job has a tier, where some job asks for a
-// part of its devices, where devices are shared, and where some job was slowed down by others.
+// part of its devices or these are divided into slices, where devices are shared, and where some job was slowed down by others.
 type more struct {
 	deadlines bool
 	pools     *bill // nil for none
@@ -43,7 +45,10 @@ func (m more) header() string {
 		header += "," + tierColumn
 	}
 	if m.sharing != nil {
-		if m.sharing.asks {
+		switch {
+		case m.cluster.Sharing == core.Mig:
+			header += "," + profileColumn
+		case m.sharing.asks:
 			header += "," + shareColumn
 		}
 		if header += "," + sharedColumn; m.sharing.lost {
@@ -77,7 +82,8 @@ type record struct {
 	demanded    demanded // by all jobs: up to the submission, then over the job's life
 	restarts    int32
 	preemptions int32
-	milli       int16 // thousandths of a device that each replica has; WholeDevice as a rule
+	part        float64     // of a device that each replica has; 1 as a rule
+	share       *core.Share // that part, as it had it last; nil for a whole device
 	outcome     outcome
 	left        bool // no longer part of the demand
 	admitted    bool // it had devices, or waited for them only
@@ -89,9 +95,7 @@ func (r *record) settle(j *core.Job, nowSeconds float64) {
 	r.executed, r.attained = j.ExecutedSeconds(nowSeconds), j.AttainedService(nowSeconds)
 	r.admitted = !math.IsNaN(j.FirstStart) || j.State == core.Waiting || j.State == core.Running
 	r.restarts, r.preemptions = int32(j.Restarts), int32(j.Preemptions)
-	if r.milli = core.WholeDevice; j.Share != nil {
-		r.milli = int16(j.Share.Milli)
-	}
+	r.share = j.Share
 	switch j.State {
 	case core.Completed:
 		r.outcome, r.finish = completed, j.FinishSeconds
@@ -121,22 +125,25 @@ func (r *record) queueing() float64 { return r.firstStart - r.spec.SubmitSeconds
 func (r *record) started() bool { return !math.IsNaN(r.firstStart) }
 
 // replicasMean is the number of devices held, averaged over the time with devices. Of a job that computes on CPUs alone it is 0.
-func (r *record) replicasMean() float64 {
-	mean := r.attained / r.executed
-	if r.milli > 0 && r.milli < core.WholeDevice {
-		mean /= float64(r.milli) / core.WholeDevice
+func (r *record) replicasMean(t *typeBooks) float64 {
+	if t == nil || r.share == nil || r.attained == 0 {
+		return r.attained / r.executed
+	}
+	mean := t.replicaSeconds(r.spec.ID) / r.executed
+	if whole := math.Round(mean); math.Abs(mean-whole) <= 1e-12*whole { // seconds and replicas are summed up apart, and rounded
+		return whole
 	}
 	return mean
 }
 
-func (r *record) write(w *bufio.Writer, m more) error {
+func (r *record) write(w *bufio.Writer, m more, t *typeBooks) error {
 	b := w.AvailableBuffer()
 	b = strconv.AppendInt(b, int64(r.spec.ID), 10)
 	b = append(b, ',')
 	b = AppendCell(b, r.spec.Name)
 	b = append(b, ',')
 	b = AppendCell(b, r.spec.Application)
-	for _, x := range [...]float64{r.spec.SubmitSeconds, r.firstStart, r.finish, r.jct(), r.queueing(), r.replicasMean()} {
+	for _, x := range [...]float64{r.spec.SubmitSeconds, r.firstStart, r.finish, r.jct(), r.queueing(), r.replicasMean(t)} {
 		b = append(b, ',')
 		b = AppendNumber(b, x)
 	}
@@ -166,9 +173,12 @@ func (r *record) write(w *bufio.Writer, m more) error {
 
 // appendSharing appends the cells of a job about who shares its devices.
 func (m more) appendSharing(b []byte, r *record) []byte {
-	if m.sharing.asks {
-		if b = append(b, ','); shareOf(m.cluster, r.spec) != nil {
-			b = strconv.AppendInt(b, int64(r.spec.Share.Milli), 10)
+	switch {
+	case m.cluster.Sharing == core.Mig:
+		b = append(append(b, ','), profileOf(r.share)...)
+	case m.sharing.asks:
+		if b = append(b, ','); r.share != nil {
+			b = strconv.AppendInt(b, int64(r.share.Milli), 10)
 		}
 	}
 	b = AppendNumber(append(b, ','), m.sharing.companySeconds(r))
@@ -176,6 +186,15 @@ func (m more) appendSharing(b []byte, r *record) []byte {
 		b = AppendNumber(append(b, ','), m.sharing.lostSeconds(r))
 	}
 	return b
+}
+
+// profileOf is the MIG profile of the slices that a job has where devices are divided so; empty where it has none.
+func profileOf(share *core.Share) string {
+	spec := core.JobSpec{Share: share}
+	if spec.Part() == 0 {
+		return ""
+	}
+	return mig.Of(spec.Slice()).Name
 }
 
 // deadlineOf is how long after its submission a job is to be done; NaN for whenever.

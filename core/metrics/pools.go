@@ -153,14 +153,24 @@ func (b *bill) follow(r *core.Report) {
 			b.hold(e.Job, e.Seats, b.jobs[e.Job].part, e.AtSeconds)
 		case core.JobSubmitted:
 			if e.Held != nil {
-				b.hold(e.Job, e.Held.Seats, partOf(r.View, e.Job), e.AtSeconds)
+				b.hold(e.Job, e.Held.Seats, partOf(r.View, e.Job, e.Spec), e.AtSeconds)
 			}
+		}
+	}
+	for i := range r.Events {
+		if e := &r.Events[i]; e.Kind == core.JobChanged {
+			b.parted(r.View, e.Job)
+		}
+	}
+	if r.Resumed != nil { // by others, who may share devices in another way
+		for _, id := range slices.Sorted(maps.Keys(b.jobs)) {
+			b.parted(r.View, id)
 		}
 	}
 	for i := range r.Changes {
 		switch c := &r.Changes[i]; c.Action {
 		case core.Start, core.Move:
-			b.hold(c.Job, c.Seats, partOf(r.View, c.Job), r.View.NowSeconds)
+			b.hold(c.Job, c.Seats, partOf(r.View, c.Job, nil), r.View.NowSeconds)
 		case core.Stop, core.Discard, core.Finish, core.Pause:
 			b.hold(c.Job, nil, 0, r.View.NowSeconds)
 		}
@@ -178,12 +188,23 @@ func wasReady(id core.NodeID, events []core.Event) bool {
 	return false
 }
 
-// partOf is the part that a job has of each of its devices: all of it for one that the view does not know any more.
-func partOf(v *core.View, id core.JobID) float64 {
+// parted has a job have from now on the part of its devices that the view says.
+func (b *bill) parted(v *core.View, id core.JobID) {
+	if j, had := v.Job(id), b.jobs[id]; j != nil && len(had.seats) > 0 && j.Part() != had.part {
+		b.hold(id, had.seats, j.Part(), v.NowSeconds)
+	}
+}
+
+// partOf is the part that a job has of each of its devices: as the view has it, or as the cluster gives it to one that the view does not know any more; all
+// of it where its specification is not known either.
+func partOf(v *core.View, id core.JobID, spec *core.JobSpec) float64 {
 	if j := v.Job(id); j != nil {
 		return j.Part()
 	}
-	return 1
+	if spec == nil {
+		return 1
+	}
+	return v.Cluster.Part(spec)
 }
 
 // hold ends what a job had at a moment, and gives it a part of other seats.

@@ -31,7 +31,7 @@ func (c *Collector) Jobs() []Job {
 		list = append(list, Job{
 			ID: r.spec.ID, Name: r.spec.Name, Application: r.spec.Application, SubmitSeconds: r.spec.SubmitSeconds,
 			FirstStartSeconds: Number(r.firstStart), FinishSeconds: Number(r.finish), JCTSeconds: Number(r.jct()),
-			QueueingSeconds: Number(r.queueing()), ReplicasMean: Number(r.replicasMean()), Restarts: int(r.restarts),
+			QueueingSeconds: Number(r.queueing()), ReplicasMean: Number(r.replicasMean(c.types)), Restarts: int(r.restarts),
 			GPUSeconds: r.attained, Outcome: outcomeNames[r.outcome],
 			DeadlineSeconds: r.spec.DeadlineSeconds, Cost: Number(c.bill.cost(r.spec.ID)), Tier: r.spec.Tier,
 		})

@@ -28,13 +28,8 @@ type sharingJob struct {
 	lost       float64 // seconds before, at its rate alone
 }
 
-// shareOf is the part of its devices that a job has where they are divided; nil for whole ones.
-func shareOf(c *core.Cluster, spec *core.JobSpec) *core.Share {
-	if c.Sharing == core.Exclusive || c.Sharing == core.TimeSlice && spec.Share != nil && spec.Share.Milli > 0 {
-		return nil
-	}
-	return spec.Share
-}
+// divides reports whether jobs may have parts of devices.
+func divides(c *core.Cluster) bool { return c.Sharing == core.Fractional || c.Sharing == core.Mig }
 
 // follow takes in the events and the changes of a round.
 func (b *sharingBooks) follow(r *core.Report) {
@@ -42,7 +37,7 @@ func (b *sharingBooks) follow(r *core.Report) {
 		e := &r.Events[i]
 		switch e.Kind {
 		case core.JobSubmitted, core.JobChanged:
-			b.asks = b.asks || shareOf(r.View.Cluster, e.Spec) != nil
+			b.asks = b.asks || divides(r.View.Cluster) && e.Spec.Share != nil
 		case core.JobFinished, core.JobFailed, core.JobCancelled, core.JobInterrupted:
 			b.leave(e.Job, e.AtSeconds)
 		case core.JobProgressed:

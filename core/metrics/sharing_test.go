@@ -234,6 +234,9 @@ func TestSharedOutputs(t *testing.T) {
 		"parts, nothing is lost": {
 			core.Fractional, 0, "outcome,share_milli,shared_s\n0,a,,0,0,,,0,2,0,50,unfinished,250,100\n1,b,,0,0,,,0,1,0,100,unfinished,,100\n", `"share_milli":250,"with":["b"]`,
 		},
+		"slices": {
+			core.Mig, 0, "outcome,mig_profile,shared_s\n0,a,,0,0,,,0,2,0,57.14285714285714,unfinished,2g,100\n1,b,,0,0,,,0,1,0,100,unfinished,7g,100\n", `"mig_profile":"2g","with":["b"]`,
+		},
 		"turns": {core.TimeSlice, 0.5, "outcome,shared_s,lost_s\n0,a,,0,0,,,0,2,0,200,unfinished,100,45\n1,b,,0,0,,,0,1,0,100,unfinished,100,0\n", `"with":["b"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,6 +249,9 @@ func TestSharedOutputs(t *testing.T) {
 				a.Share(250)
 			}
 			v := coretest.MakeView(cluster).Jobs(a, b).Obj()
+			if tc.sharing == core.Mig {
+				v.Jobs[0].Share = &core.Share{Milli: 250, Profile: "2g"}
+			}
 			var jobs, decisions strings.Builder
 			c := NewCollector(Components{}, Outputs{Jobs: &jobs, Decisions: &decisions})
 			r := &core.Report{View: v, Events: []core.Event{

@@ -45,6 +45,7 @@ type tierBooks struct {
 // tierJob is the account of a job. The zero value is of one without a tier.
 type tierJob struct {
 	spec       *core.JobSpec // nil without a tier
+	part       float64       // of a device, that each replica asks for
 	from       float64       // of the hour that goes on
 	had        float64       // of it, in seconds with all that was requested
 	asOf       float64
@@ -54,8 +55,8 @@ type tierJob struct {
 }
 
 // guaranteedDevices is what the guarantee of a job comes to.
-func (b *tierBooks) guaranteedDevices(spec *core.JobSpec) float64 {
-	return b.guarantees[max(core.TierRank(spec.Tier), 0)] * float64(spec.Requested)
+func (b *tierBooks) guaranteedDevices(j *tierJob) float64 {
+	return b.guarantees[max(core.TierRank(j.spec.Tier), 0)] * float64(j.spec.Requested) * j.part
 }
 
 // until lets time pass up to a moment, before what happens then is entered.
@@ -104,7 +105,7 @@ func (b *tierBooks) follow(r *core.Report) {
 
 // enter begins the account of a job, or goes on with one that its owner edited. What it had before this run of the scheduler is not
 // known: it is judged from when it comes.
-func (b *tierBooks) enter(spec *core.JobSpec, at float64, held int) {
+func (b *tierBooks) enter(spec *core.JobSpec, part, at float64, held int) {
 	for int(spec.ID) >= len(b.jobs) {
 		b.jobs = append(b.jobs, tierJob{})
 	}
@@ -116,13 +117,13 @@ func (b *tierBooks) enter(spec *core.JobSpec, at float64, held int) {
 		*j = tierJob{from: at, asOf: at, held: held}
 	} else {
 		b.pass(j, at)
-		b.guaranteed -= b.guaranteedDevices(j.spec)
+		b.guaranteed -= b.guaranteedDevices(j)
 	}
-	if j.spec = spec; spec.Tier == "" {
+	if j.spec, j.part = spec, part; spec.Tier == "" {
 		j.spec = nil
 		return
 	}
-	b.guaranteed += b.guaranteedDevices(spec)
+	b.guaranteed += b.guaranteedDevices(j)
 	b.most = max(b.most, b.guaranteed)
 }
 
@@ -147,7 +148,7 @@ func (b *tierBooks) leave(id core.JobID, at float64) {
 			b.judge(j, at)
 		}
 		j.left, j.held = true, 0
-		b.guaranteed -= b.guaranteedDevices(j.spec)
+		b.guaranteed -= b.guaranteedDevices(j)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/mig"
 )
 
 // A Run is what the files in the folder of a run tell.
@@ -239,10 +240,27 @@ func (r *Run) takeJobs(t *table) error {
 			*c.to = numbers(c.name)
 		}
 	}
+	if t.has("mig_profile") {
+		for _, profile := range t.text("mig_profile") {
+			r.Jobs.milli = append(r.Jobs.milli, milliOf(profile))
+		}
+	}
 	for _, id := range numbers("job") {
 		r.Jobs.id = append(r.Jobs.id, int(zeroed(id)))
 	}
 	return errors.Join(errs...)
+}
+
+// milliOf is the compute of a slice in thousandths of the device: 0 of none, NaN of the whole device.
+func milliOf(profile string) float64 {
+	p, known := mig.ByName(profile)
+	switch {
+	case !known:
+		return 0
+	case p == mig.SevenG:
+		return math.NaN()
+	}
+	return float64(mig.Of(p).Compute) * 1000 / mig.ComputeSlices
 }
 
 // mostNodes is how many nodes a config may name before the page leaves them out.

@@ -29,6 +29,7 @@ type simJob struct {
 	rate            float64 // work per second once the pause is over
 	disturbed       bool    // by another job that spans one of its nodes
 	slowed          float64 // part of its rate that it loses to those on its devices
+	onCPUs          bool    // it takes nothing of its devices
 	onSlice         float64 // part of its rate on whole devices that it has on slices
 	started         bool
 	ended           bool
@@ -49,7 +50,7 @@ type simJob struct {
 
 // newJob is a job that is submitted now.
 func (s *Simulator) newJob(job *workload.Job) *simJob {
-	j := &simJob{Job: job, nextAt: math.Inf(1), heapIndex: -1, overhead: s.overheadOf(job), onSlice: 1, speed: 1}
+	j := &simJob{Job: job, nextAt: math.Inf(1), heapIndex: -1, overhead: s.overheadOf(job), onCPUs: s.cluster.Part(&job.Spec) == 0, onSlice: 1, speed: 1}
 	if s.slicing != nil {
 		j.onSlice = s.config.Mig.onSlice(&job.Spec)
 	}

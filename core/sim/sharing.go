@@ -48,7 +48,7 @@ type deviceAt struct {
 
 // devicesOf calls do for each device that a job computes on.
 func devicesOf(j *simJob, do func(deviceAt)) {
-	if j.Spec.Share != nil && j.Spec.Share.Milli == 0 {
+	if j.onCPUs {
 		return
 	}
 	for _, seat := range j.seats {

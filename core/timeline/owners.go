@@ -4,8 +4,9 @@ import "github.com/quartet-sched/quartet/core"
 
 // owners counts the devices on which jobs compute, each once, however many jobs are on it.
 type owners struct {
-	shares bool
-	jobs   [][]int32 // by node and device; unused where no device is shared
+	cluster *core.Cluster
+	shares  bool
+	jobs    [][]int32 // by node and device; unused where no device is shared
 }
 
 // add counts a job in (1) or out (-1) of seats, and returns by how many devices more are used.
@@ -13,7 +14,7 @@ func (o *owners) add(spec *core.JobSpec, seats []core.Seat, by int32) (more int)
 	if !o.shares {
 		return int(by) * core.Replicas(seats)
 	}
-	if spec.Share != nil && spec.Share.Milli == 0 {
+	if o.cluster.Part(spec) == 0 {
 		return 0
 	}
 	for _, s := range seats {

@@ -56,7 +56,7 @@ const bufferSize = 64 << 10
 
 // NewRecorder returns a recorder of one run on a cluster as it is when the run begins.
 func NewRecorder(c *core.Cluster, o Outputs) *Recorder {
-	r := &Recorder{cluster: c, owners: owners{shares: c.Sharing != core.Exclusive}}
+	r := &Recorder{cluster: c, owners: owners{cluster: c, shares: c.Sharing != core.Exclusive}}
 	if w := r.file(o.Timeline, timelineHeader); w != nil {
 		r.spans = &spanWriter{out: w, cluster: c}
 	}
@@ -98,6 +98,7 @@ func (r *Recorder) file(w io.Writer, header string) *bufio.Writer {
 func (r *Recorder) ObserveRound(report *core.Report) error {
 	now := report.View.NowSeconds
 	events := report.Events
+	r.owners.shares = r.owners.shares || report.Repeated // devices may have been shared then
 	if earlier := func(a, b core.Event) int { return cmp.Compare(a.AtSeconds, b.AtSeconds) }; r.owners.shares && !slices.IsSortedFunc(events, earlier) {
 		events = slices.Clone(events) // who leaves a shared device last is to be counted out last
 		slices.SortStableFunc(events, earlier)

@@ -144,13 +144,16 @@ func readShare(t *table, spec *core.JobSpec) {
 	}
 	if t.has(csvProfile) {
 		profile := t.cell(csvProfile)
-		switch _, known := mig.ByName(profile); {
+		switch p, known := mig.ByName(profile); {
 		case !known:
 			t.reject(csvProfile, "1g, 2g, 3g, 4g, 7g")
 		case spec.Share == nil:
 			spec.Share = &core.Share{Milli: core.WholeDevice, Profile: profile}
 		case spec.Share.Milli == 0 && t.accepted(csvShare):
 			t.reject(csvProfile, "none, as share_milli is 0")
+		case t.accepted(csvShare) && mig.Of(p).Compute*core.WholeDevice < spec.Share.Milli*mig.ComputeSlices:
+			least := mig.Of(mig.Smallest(spec.Share.Milli, core.WholeDevice)).Name
+			t.reject(csvProfile, fmt.Sprintf("one with the compute of share_milli, which is %d: %s or a larger one", spec.Share.Milli, least))
 		default:
 			spec.Share.Profile = profile
 		}

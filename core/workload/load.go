@@ -97,7 +97,7 @@ func reflected(seconds, end float64) float64 {
 	return seconds
 }
 
-// DeviceSeconds is what the jobs of a workload take of a cluster when each runs alone on the devices it asks for: as long as it
+// DeviceSeconds is what the jobs of a workload take of a cluster when each runs alone on the devices it asks for, of each its part where they are divided: as long as it
 // declares, or else as Alone tells, averaged over the types it can run on, and nothing when there is none. NaN when a job does not say
 // how long it runs.
 func DeviceSeconds(w *Workload, c *core.Cluster) float64 {
@@ -113,7 +113,7 @@ func DeviceSeconds(w *Workload, c *core.Cluster) float64 {
 			return math.NaN()
 		}
 		if job.CountsSeconds() {
-			total += job.Model.PhaseEnd(0) * float64(job.Spec.Requested)
+			total += job.Model.PhaseEnd(0) * float64(job.Spec.Requested) * c.Part(&job.Spec)
 			continue
 		}
 		sum, weight := 0.0, 0
@@ -126,7 +126,7 @@ func DeviceSeconds(w *Workload, c *core.Cluster) float64 {
 			}
 		}
 		if weight > 0 {
-			total += sum / float64(weight) * float64(job.Spec.Requested)
+			total += sum / float64(weight) * float64(job.Spec.Requested) * c.Part(&job.Spec)
 		}
 	}
 	return total

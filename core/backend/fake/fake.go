@@ -300,7 +300,7 @@ func (b *Backend) observe(now float64) core.Observation {
 	b.events = nil
 	b.show(fresh)
 	b.journal.Tell()
-	b.seen = &journal.Seen{NowSeconds: now, Events: journal.Events(fresh)}
+	b.seen = &journal.Seen{NowSeconds: now, Events: journal.Events(fresh), Sharing: b.cluster.Sharing.String()}
 	seen := core.Observation{NowSeconds: now, Events: fresh}
 	if r := b.options.Rand; b.options.TellAgain > 0 && r.Float64() < b.options.TellAgain {
 		earlier := b.told[r.IntN(len(b.told)+1):]

@@ -251,6 +251,9 @@ func (l *Log) Repeat(spec func(core.JobID) *core.JobSpec) (core.Observation, []S
 	seen.Decided = &core.Decided{
 		Changes: round.Changes, Same: now.Identity == l.identity && l.rounds >= now.Round, Learned: now.Learned, Files: now.Files,
 	}
+	if how, err := core.SharingOf(round.Sharing); err == nil {
+		seen.Decided.Sharing = &how
+	}
 	return seen, round.Said
 }
 

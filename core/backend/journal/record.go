@@ -35,6 +35,7 @@ type Seen struct {
 	NowSeconds float64
 	Events     []Event `json:",omitempty"`
 	Said       []Said  `json:"Heard,omitempty"`
+	Sharing    string  `json:",omitempty"` // how devices were shared, as core.Sharing names it; empty from a scheduler that did not tell
 }
 
 // Said is what a job said of itself that later schedulers must know.

@@ -243,7 +243,7 @@ func (b *Backend) observe(now float64) core.Observation {
 	told := sorted(b.events)
 	b.noteTold(told)
 	b.noteSlots(told)
-	b.seen = &journal.Seen{NowSeconds: now, Events: journal.Events(told), Said: b.unrecorded()}
+	b.seen = &journal.Seen{NowSeconds: now, Events: journal.Events(told), Said: b.unrecorded(), Sharing: b.cluster.Sharing.String()}
 	b.events = nil
 	return core.Observation{NowSeconds: now, Events: told}
 }

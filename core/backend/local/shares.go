@@ -14,12 +14,7 @@ import (
 
 // part is the compute that each replica of a job has of its device, in thousandths: all of it, unless the cluster divides devices.
 func (b *Backend) part(j *job) int {
-	switch how := b.cluster.Sharing; {
-	case j.Spec.Share == nil, how == core.Exclusive, how == core.TimeSlice && j.Spec.Share.Milli > 0:
-		return core.WholeDevice
-	default:
-		return j.Spec.Share.Milli
-	}
+	return int(math.Round(b.cluster.Part(&j.Spec) * core.WholeDevice))
 }
 
 // occupancy is what runs have whose processes may be there, of devices by their names, and of nodes. Decisions count the same by core.Shares, but for

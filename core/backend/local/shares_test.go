@@ -69,10 +69,15 @@ func TestReplicasAreToldTheirParts(t *testing.T) {
 			}
 		})
 	}
-	for _, how := range []core.Sharing{core.Fractional, core.TimeSlice} {
+	for how, want := range map[core.Sharing][]string{
+		core.Fractional: {"CUDA_VISIBLE_DEVICES=", "QUARTET_SHARE_MILLI=0", "QUARTET_CPUS=2"},
+		core.TimeSlice: { // there are no parts of devices
+			"CUDA_VISIBLE_DEVICES=" + idA, "QUARTET_DEVICE_MEMORY_GB=4", "CUDA_MPS_PIPE_DIRECTORY=" + service, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=4096M", "QUARTET_CPUS=2",
+		},
+	} {
 		b := &Backend{cluster: counting(how), mps: mps(service)}
 		got := b.parted(&job{Job: &workload.Job{Spec: core.JobSpec{Share: share(0), CPUs: 2, DeviceMemoryGB: 4}}}, idA)
-		if diff := cmp.Diff([]string{"CUDA_VISIBLE_DEVICES=", "QUARTET_SHARE_MILLI=0", "QUARTET_CPUS=2"}, got); diff != "" {
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%v, on CPUs: -want +got\n%s", how, diff)
 		}
 	}
@@ -125,7 +130,7 @@ func TestOccupancyCountsAsDecisionsDo(t *testing.T) {
 			}
 			seats := []core.Seat{{Node: core.NodeID(rapid.IntRange(0, 1).Draw(t, "node")), Devices: core.DeviceSet(rapid.IntRange(1, 3).Draw(t, "devices"))}}
 			served := j.Spec
-			if c.Sharing == core.Exclusive || c.Sharing == core.TimeSlice && j.Spec.Share != nil && j.Spec.Share.Milli > 0 {
+			if c.Sharing != core.Fractional {
 				served.Share = nil // as the pipeline has it
 			}
 			want := decided.Occupy(&served, seats)

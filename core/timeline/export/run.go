@@ -105,6 +105,17 @@ func (r *Run) check(file string) error {
 	return problems.Err()
 }
 
+// Parted counts the jobs whose devices came to less than whole ones, by their gpu_seconds.
+func (r *Run) Parted() (n int) {
+	held := r.heldByJob()
+	for i := range r.Jobs {
+		if j := &r.Jobs[i]; j.GPUSeconds < held[j.ID].deviceSeconds*(1-1e-9) {
+			n++
+		}
+	}
+	return n
+}
+
 func (r *Run) job(id core.JobID) *metrics.Job { return &r.Jobs[r.byJob[id]] }
 
 // held is what a job got: the devices of its first stay, the seconds of all, and when the last one ended.

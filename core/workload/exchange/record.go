@@ -31,6 +31,20 @@ type Details struct {
 	Tier                     string
 	MinReplicas, MaxReplicas int32
 	Pinned, BestEffort       bool
+
+	// Shares says that the job tells what it has of devices, or what it shares them by: a part or a slice, device memory, a utilisation, a tolerance, stages or
+	// what it gains from CPUs. No format of logs has fields for that, and no import sets it.
+	Shares bool
+}
+
+// besides reports whether there is anything but what the job shares devices by.
+func (d *Details) besides() bool {
+	if d == nil {
+		return false
+	}
+	of := *d
+	of.Shares = false
+	return of != Details{}
 }
 
 // Details is what the record tells besides.

@@ -17,15 +17,18 @@ func WriteBatsim(w io.Writer, t *Trace, devices int) ([]Loss, error) {
 	out := bufio.NewWriterSize(w, 1<<16)
 	var delays []float64
 	known := map[float64]bool{}
-	details := 0
+	details, shares := 0, 0
 	for i := range t.count {
 		r := t.At(i)
 		if !known[r.Duration] {
 			known[r.Duration] = true
 			delays = append(delays, r.Duration)
 		}
-		if r.more != nil {
+		if r.more.besides() {
 			details++
+		}
+		if r.Details().Shares {
+			shares++
 		}
 		devices = max(devices, int(r.Replicas))
 	}
@@ -70,7 +73,7 @@ func WriteBatsim(w io.Writer, t *Trace, devices int) ([]Loss, error) {
 		fmt.Fprintf(out, "\n%q: {\"type\": \"delay\", \"delay\": %s}", profileOf(delay), appendNumber(nil, delay))
 	}
 	fmt.Fprint(out, "\n}}\n")
-	return lossesOf(Loss{"weights, bounds, CPUs, memory, deadlines and tiers left out", details}), out.Flush()
+	return lossesOf(Loss{"weights, bounds, CPUs, memory, deadlines and tiers left out", details}, Loss{lostShares, shares}), out.Flush()
 }
 
 // profileOf names the profile of a duration.

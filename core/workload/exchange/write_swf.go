@@ -16,6 +16,9 @@ type Loss struct {
 	Jobs int    `json:"jobs"`
 }
 
+// lostShares is what neither format holds of jobs that share devices.
+const lostShares = "parts and slices of devices, device memory, utilisations, tolerances, stages and gains from CPUs left out"
+
 // WriteSWF writes a trace in the standard workload format, in order of submission. Its times are whole seconds, and names of
 // jobs, tenants and applications are numbers: comments of the head say which tenant and application a number stands for, and when
 // moment 0 was (UnixStartTime; 0 where that is not known).
@@ -37,7 +40,7 @@ func WriteSWF(w io.Writer, t *Trace) ([]Loss, error) {
 	for _, i := range order {
 		numbered = numbered && canonical(t.At(int(i)).Name)
 	}
-	var rounded, renamed, other, more int
+	var rounded, renamed, other, more, shares int
 	row := make([]byte, 0, 128)
 	for k, i := range order {
 		r := t.At(int(i))
@@ -57,8 +60,11 @@ func WriteSWF(w io.Writer, t *Trace) ([]Loss, error) {
 			r.Limit == r.Limit && float64(limit) != r.Limit {
 			rounded++
 		}
-		if r.Accelerators != "" || r.Estimate == r.Estimate || r.more != nil {
+		if r.Accelerators != "" || r.Estimate == r.Estimate || r.more.besides() {
 			more++
+		}
+		if r.Details().Shares {
+			shares++
 		}
 		job := r.Name
 		if !numbered {
@@ -94,7 +100,8 @@ func WriteSWF(w io.Writer, t *Trace) ([]Loss, error) {
 	}
 	losses := lossesOf(Loss{"times rounded to seconds", rounded}, Loss{"names replaced by numbers", renamed},
 		Loss{"outcomes that are neither completed, failed nor cancelled, written as failed", other},
-		Loss{"accelerator types, estimates, weights, bounds, CPUs, memory, deadlines and tiers left out", more})
+		Loss{"accelerator types, estimates, weights, bounds, CPUs, memory, deadlines and tiers left out", more},
+		Loss{lostShares, shares})
 	return losses, out.Flush()
 }
 
