@@ -11,9 +11,8 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// judge ends jobs that report 1 or more, holds those back that report 0 or less, and admits nobody again before the moment that it names.
+// judge ends jobs that report 1 or more, holds those back that report 0 or less, and admits nobody that reported before 180 s.
 type judge struct {
-	until    float64
 	verdicts []core.Verdict // instead, in the round after the first
 }
 
