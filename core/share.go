@@ -42,6 +42,26 @@ func (s *JobSpec) Slice() mig.Profile {
 	return mig.Smallest(s.Share.Milli, WholeDevice)
 }
 
+// FinestPart is how many equal parts a device has such that thousandths of it are whole numbers of them, and compute slices, too.
+const FinestPart = WholeDevice * mig.ComputeSlices
+
+// Profile names the MIG profile of the slices that the job has where devices are divided so; empty where it takes nothing of them.
+func (s *JobSpec) Profile() string {
+	if s.Part() == 0 {
+		return ""
+	}
+	return mig.Of(s.Slice()).Name
+}
+
+// PartOfProfile is the compute of a slice of a MIG profile, of that of its device; 0 for a name that is none.
+func PartOfProfile(name string) float64 {
+	p, known := mig.ByName(name)
+	if !known {
+		return 0
+	}
+	return float64(mig.Of(p).Compute) / mig.ComputeSlices
+}
+
 // Part is the compute of a device that a replica of a job has on the cluster, 0..1, whatever the job asks for: accounts of device time count
 // a device that it holds as that. Of a job that the cluster serves already it is JobSpec.Part.
 func (c *Cluster) Part(spec *JobSpec) float64 {

@@ -99,7 +99,7 @@ func TestBooksOfAJobThatRunsAlready(t *testing.T) {
 	if diff := cmp.Diff(want, decisions.String()); diff != "" {
 		t.Errorf("decisions (-want +got):\n%s", diff)
 	}
-	if s.c.demand.parts != 6*finest {
-		t.Errorf("%d devices are asked for, want the 6 that the owner asks for since", s.c.demand.parts/finest)
+	if s.c.demand.parts != 6*core.FinestPart {
+		t.Errorf("%d devices are asked for, want the 6 that the owner asks for since", s.c.demand.parts/core.FinestPart)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/mig"
 )
 
 // Finish-time fairness compares a job's JCT with the JCT it would have on a fair share of the cluster. The measures
@@ -27,16 +26,12 @@ const unfairAbove = 1 + 1e-9
 // without costs; +Inf where it cannot run.
 type Alone func(job core.JobID, accelerator core.AcceleratorID, devices int) float64
 
-// finest is how many equal parts a device is counted in: so many that thousandths of it are whole numbers of them, and compute slices, too. What comes and
-// goes in them adds up to nothing in the end.
-const finest = core.WholeDevice * mig.ComputeSlices
-
-// finely is replicas that each have a part of a device, in these.
-func finely(replicas int, part float64) int { return replicas * int(math.Round(part*finest)) }
+// finely is replicas that each have a part of a device, in the finest parts: what comes and goes in them adds up to nothing in the end.
+func finely(replicas int, part float64) int { return replicas * int(math.Round(part*core.FinestPart)) }
 
 // demand integrates what the jobs in the system ask for over time.
 type demand struct {
-	parts     int // of devices requested, of which one has as many as finest says
+	parts     int // of devices requested, of which one has core.FinestPart
 	jobs      int
 	atSeconds float64
 	upTo      demanded
@@ -55,7 +50,7 @@ func (d demanded) since(start demanded) demanded {
 // add changes the demand at a moment and returns the integrals up to it. Devices are in parts, as finely has them.
 func (d *demand) add(parts, jobs int, atSeconds float64) demanded {
 	if atSeconds > d.atSeconds {
-		d.upTo.deviceSeconds += float64(d.parts) / finest * (atSeconds - d.atSeconds)
+		d.upTo.deviceSeconds += float64(d.parts) / core.FinestPart * (atSeconds - d.atSeconds)
 		d.upTo.jobSeconds += float64(d.jobs) * (atSeconds - d.atSeconds)
 		d.atSeconds = atSeconds
 	}

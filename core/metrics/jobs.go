@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/mig"
 )
 
 const jobsHeader = "job,name,application,submit_s,first_start_s,finish_s,jct_s,queueing_s,replicas_mean,restarts,gpu_seconds,outcome\n"
@@ -190,11 +189,7 @@ func (m more) appendSharing(b []byte, r *record) []byte {
 
 // profileOf is the MIG profile of the slices that a job has where devices are divided so; empty where it has none.
 func profileOf(share *core.Share) string {
-	spec := core.JobSpec{Share: share}
-	if spec.Part() == 0 {
-		return ""
-	}
-	return mig.Of(spec.Slice()).Name
+	return (&core.JobSpec{Share: share}).Profile()
 }
 
 // deadlineOf is how long after its submission a job is to be done; NaN for whenever.

@@ -31,6 +31,9 @@ type sharingJob struct {
 // divides reports whether jobs may have parts of devices.
 func divides(c *core.Cluster) bool { return c.Sharing == core.Fractional || c.Sharing == core.Mig }
 
+// PartOfProfile is the part of a device that a slice of a MIG profile has, as jobs.csv names it; 0 for none.
+func PartOfProfile(name string) float64 { return core.PartOfProfile(name) }
+
 // follow takes in the events and the changes of a round.
 func (b *sharingBooks) follow(r *core.Report) {
 	for i := range r.Events {

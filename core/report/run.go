@@ -16,7 +16,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core/metrics"
-	"github.com/quartet-sched/quartet/core/mig"
 )
 
 // A Run is what the files in the folder of a run tell.
@@ -253,14 +252,11 @@ func (r *Run) takeJobs(t *table) error {
 
 // milliOf is the compute of a slice in thousandths of the device: 0 of none, NaN of the whole device.
 func milliOf(profile string) float64 {
-	p, known := mig.ByName(profile)
-	switch {
-	case !known:
-		return 0
-	case p == mig.SevenG:
+	part := metrics.PartOfProfile(profile)
+	if part == 1 {
 		return math.NaN()
 	}
-	return float64(mig.Of(p).Compute) * 1000 / mig.ComputeSlices
+	return part * 1000
 }
 
 // mostNodes is how many nodes a config may name before the page leaves them out.
