@@ -330,7 +330,7 @@ func together(v *core.View, c, host *core.Candidate) bool {
 			return false
 		}
 	}
-	return v.Cluster.FitTogether(first, host.JobSpec, c.JobSpec)
+	return v.Cluster.FitOn(host.Seats, host.JobSpec, c.JobSpec)
 }
 
 // grant answers with the units.

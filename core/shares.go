@@ -187,6 +187,19 @@ func (c *Cluster) FitTogether(t AcceleratorID, jobs ...*JobSpec) bool {
 	return true
 }
 
+// FitOn is FitTogether for the type of every seat.
+func (c *Cluster) FitOn(seats []Seat, jobs ...*JobSpec) bool {
+	last := AnyAccelerator
+	for _, s := range seats {
+		t := c.Nodes[s.Node].Accelerator
+		if t != last && !c.FitTogether(t, jobs...) {
+			return false
+		}
+		last = t
+	}
+	return true
+}
+
 // milli is the compute that a replica takes of its device.
 func (s *JobSpec) milli() int32 {
 	if s.Share == nil {

@@ -106,13 +106,12 @@ func (s *seater) joinOne(v *core.View, g *core.Grant, seats []core.Seat) {
 	if core.SameDevices(j.Seats, seats) {
 		seats = j.Seats // in the order in which it knows its replicas
 	}
-	t := v.Cluster.Nodes[seats[0].Node].Accelerator
-	if s.together = append(s.together, j.JobSpec); !within(v, g, seats) || !v.Cluster.FitTogether(t, s.together...) {
+	if s.together = append(s.together, j.JobSpec); !within(v, g, seats) || !v.Cluster.FitOn(seats, s.together...) {
 		s.together = s.together[:len(s.together)-1]
 		s.refuse(v, g, false)
 		verdict := &s.unseated[len(s.unseated)-1]
 		verdict.Message = "it cannot be on the devices of the others of its group"
-		if memory := s.memoryBeside(v, t); within(v, g, seats) && len(s.together) < v.Cluster.MaxOwners && memory < j.DeviceMemoryGB {
+		if memory := s.memoryBeside(v, seats); within(v, g, seats) && len(s.together) < v.Cluster.MaxOwners && memory < j.DeviceMemoryGB {
 			blameDeviceMemory(verdict, j.DeviceMemoryGB, memory)
 			verdict.Message = "on the devices of its group device memory is short"
 		}
@@ -121,12 +120,15 @@ func (s *seater) joinOne(v *core.View, g *core.Grant, seats []core.Seat) {
 	s.placed = append(s.placed, core.Placement{Job: j.ID, Seats: seats})
 }
 
-// memoryBeside is the memory in gigabytes that the jobs of s.together leave of a device of a type; of such devices the least memory counts.
-func (s *seater) memoryBeside(v *core.View, t core.AcceleratorID) float64 {
+// memoryBeside is the memory in gigabytes that the jobs of s.together leave of a device of a type of these seats; of such devices the least memory counts.
+func (s *seater) memoryBeside(v *core.View, seats []core.Seat) float64 {
+	of := func(t core.AcceleratorID) bool {
+		return slices.ContainsFunc(seats, func(seat core.Seat) bool { return v.Cluster.Nodes[seat.Node].Accelerator == t })
+	}
 	left := math.Inf(1)
 	for i := range v.Cluster.Nodes {
-		if n := &v.Cluster.Nodes[i]; n.Accelerator == t && n.Health != core.Gone && n.DeviceMemoryGB > 0 {
-			left = min(left, n.DeviceMemoryGB)
+		if n := &v.Cluster.Nodes[i]; n.Health != core.Gone && n.DeviceMemoryGB > 0 && n.DeviceMemoryGB < left && of(n.Accelerator) {
+			left = n.DeviceMemoryGB
 		}
 	}
 	for _, j := range s.together {
@@ -345,7 +347,7 @@ func allows(v *core.View, j *core.Job, g *core.Grant, t core.AcceleratorID) bool
 // allows, of one type unless its job mixes them.
 func within(v *core.View, g *core.Grant, seats []core.Seat) bool {
 	j := v.Jobs[g.Job]
-	if v.Cluster.Sharing == core.TimeSlice && !v.Cluster.FitTogether(v.Cluster.Nodes[seats[0].Node].Accelerator, j.JobSpec) {
+	if v.Cluster.Sharing == core.TimeSlice && !v.Cluster.FitOn(seats, j.JobSpec) {
 		return false
 	}
 	if len(v.Cluster.Accelerators) == 1 {

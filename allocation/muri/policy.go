@@ -218,7 +218,7 @@ func (p *policy) classOf(j *core.JobSpec) int32 {
 	return int32(len(p.classes) - 1)
 }
 
-// fits tells whether jobs of a class can be on a device of some type that they run on together; nil where memory is not counted.
+// fits tells whether jobs of a class can be on a device of each type that they run on together, for the placement chooses the type; nil where memory is not counted.
 func (p *policy) fits(c *core.Cluster) func(jobs []int32) bool {
 	if !slices.ContainsFunc(p.jobs, func(j Job) bool { return j.MemoryGB > 0 }) {
 		return nil
@@ -229,11 +229,11 @@ func (p *policy) fits(c *core.Cluster) func(jobs []int32) bool {
 			p.together = append(p.together, p.specs[i])
 		}
 		for t := range c.Accelerators {
-			if p.together[0].CanRunOn(c, core.AcceleratorID(t)) && c.FitTogether(core.AcceleratorID(t), p.together...) {
-				return true
+			if p.together[0].CanRunOn(c, core.AcceleratorID(t)) && !c.FitTogether(core.AcceleratorID(t), p.together...) {
+				return false
 			}
 		}
-		return false
+		return true
 	}
 }
 
