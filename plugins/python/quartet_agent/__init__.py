@@ -34,6 +34,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Optional
 
 __all__ = ["STOPPED", "Agent", "Environment", "Told", "Tuning", "World"]
@@ -151,13 +152,19 @@ class Agent:
 
     def report(self, *, replicas: int = 0, nodes: int = 0, batch_per_device: int = 0, pass_seconds: float = 0.0,
                step_seconds: float = 0.0, gradient_square: float = 0.0, gradient_variance: float = 0.0,
-               progress: float = 0.0) -> None:
-        """Says how the job does. What is not known is left out."""
+               progress: float = 0.0, metrics: Optional[Mapping[str, float]] = None, step: int = 0) -> None:
+        """Says how the job does. What is not known is left out. metrics are finite numbers by name, as of a step."""
         counts = {"replicas": replicas or self.environment.replicas, "nodes": nodes or self.environment.nodes,
                   "batch_per_device": batch_per_device}
         amounts = {"pass_seconds": pass_seconds, "step_seconds": step_seconds, "gradient_square": gradient_square,
                    "gradient_variance": gradient_variance, "progress": progress}
-        self._put("report", {**{k: int(v) for k, v in counts.items()}, **{k: float(v) for k, v in amounts.items()}})
+        more: dict[str, Any] = {}
+        if metrics:
+            wrong = [f"report: metric {k} is {v}, must be a finite number" for k, v in metrics.items() if not math.isfinite(v)]
+            if wrong:
+                raise ValueError("\n".join(wrong))
+            more = {"metrics": {k: float(v) for k, v in metrics.items()}, "step": int(step)}
+        self._put("report", {**{k: int(v) for k, v in counts.items()}, **{k: float(v) for k, v in amounts.items()}}, more)
 
     def checkpointed(self, progress: float) -> None:
         """Says that a checkpoint is complete."""
@@ -182,14 +189,14 @@ class Agent:
             self._thread.join(_FLUSH_LIMIT + 0.5)
             self._waker.close()
 
-    def _put(self, kind: str, message: dict[str, Any]) -> None:
+    def _put(self, kind: str, message: dict[str, Any], more: Mapping[str, Any] = MappingProxyType({})) -> None:
         wrong = [f"{kind}: {name} is {value}, must be a number from 0" for name, value in message.items()
                  if not (math.isfinite(value) and value >= 0)]
         if wrong:
             raise ValueError("\n".join(wrong))
         if self._thread:
             with self._lock:
-                self._say[kind] = message
+                self._say[kind] = {**message, **more}
             self._nudge()
 
     def _nudge(self) -> None:

@@ -1,0 +1,95 @@
+"""What a report is made of: times of steps of one setting, and metrics."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from typing import Optional
+
+import torch
+
+from quartet_agent import Agent
+from quartet_torch._plan import Setting
+from quartet_torch._statistics import Gradients
+from quartet_torch._world import Member
+
+log = logging.getLogger("quartet_torch")
+
+_ENOUGH, _PATIENCE = 3, 10  # steps of a report, one of which others may have disturbed; fewer where steps are long
+MOST_METRICS = 64
+
+
+class Window:
+    """The steps since the last report. Reports have medians, for others may disturb a step."""
+
+    def __init__(self, every_seconds: float, device: torch.device) -> None:
+        self._every, self._device = every_seconds, device
+        self._member, self._setting = Member(), Setting((1,))
+        self._metrics: dict[str, float] = {}
+        self._metrics_step = 0
+        self._warned: set[str] = set()
+        self.clear()
+
+    def clear(self) -> None:
+        """Begins anew: a report has times of one setting. The first step is left out, for it waits for others."""
+        self._since, self._skipped = time.monotonic(), False
+        self._passes: list[float] = []
+        self._steps: list[float] = []
+        self._began = self._done = 0.0
+
+    def begin_world(self, member: Member, setting: Setting) -> None:
+        self._member, self._setting = member, setting
+        self.clear()
+
+    def begin(self, last: bool) -> None:
+        self._began, self._done = self._now(), 0.0
+
+    def computed(self) -> None:
+        """The gradient of this replica is complete."""
+        self._done = self._now()
+
+    def end(self) -> None:
+        """A step has ended."""
+        now = self._now()
+        if self._skipped and self._done > self._began > 0:
+            self._passes.append(self._done - self._began)
+            self._steps.append(now - self._began)
+        self._skipped = True
+
+    def setting(self, setting: Setting) -> None:
+        self._setting = setting
+        self.clear()
+
+    def metric(self, name: str, value: float, step: int) -> None:
+        if not name or len(name) > 100 or name not in self._metrics and len(self._metrics) >= MOST_METRICS:
+            raise ValueError(f"metric: {name!r}: a name has 1 to 100 characters, and a job {MOST_METRICS} metrics")
+        if not math.isfinite(value):
+            if name not in self._warned:
+                self._warned.add(name)
+                log.warning("metric %r is %s at step %d: left out", name, value, step)
+            return
+        self._metrics[name], self._metrics_step = value, step
+
+    def report(self, agent: Agent, gradients: Gradients, progress: float, now: bool) -> None:
+        """Reports when it is time, or now."""
+        long = time.monotonic() - self._since
+        tells = len(self._steps) >= _ENOUGH and long >= self._every or bool(self._steps) and long >= _PATIENCE * self._every
+        if not (tells or now):
+            return
+        agent.report(
+            replicas=self._member.replicas, nodes=self._member.nodes, batch_per_device=self._setting.per_device,
+            pass_seconds=_median(self._passes), step_seconds=_median(self._steps), gradient_square=gradients.square,
+            gradient_variance=gradients.variance, progress=progress, metrics=dict(self._metrics), step=self._metrics_step,
+        )
+        self.clear()
+        self._skipped = True  # the next step is as good as any
+
+    def _now(self) -> float:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        return time.perf_counter()
+
+
+def _median(seconds: list[float]) -> float:
+    return sorted(seconds)[len(seconds) // 2] if seconds else 0.0
