@@ -1,6 +1,7 @@
 """Checkpoints: whole or not there at all, and known by what is in them.
 
-A file is a line of JSON, which says what it is of, and what torch.save wrote. It is read without running code: torch's weights_only.
+A file is a line of JSON, which says what it is of, a line of JSON with the state, and what torch.save wrote of its tensors. It is read
+without running code: torch's weights_only.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ def save(folder: str, identity: dict[str, Any], state: dict[str, Any]) -> None:
     """Writes a checkpoint in place of the one before, which stays whole until the new one is on disk."""
     path = os.path.join(folder, FILE)
     try:
+        tensors: list[torch.Tensor] = []
         buffer = io.BytesIO()
-        torch.save(state, buffer)
+        buffer.write(json.dumps(_flat(state, "", tensors)).encode() + b"\n")
+        torch.save(tensors, buffer)
         content = buffer.getbuffer()
         head = {"format": _FORMAT, "version": _VERSION, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(),
                 "of": identity}
@@ -47,7 +50,7 @@ def save(folder: str, identity: dict[str, Any], state: dict[str, Any]) -> None:
             os.fsync(directory)
         finally:
             os.close(directory)
-    except OSError as wrong:
+    except (OSError, TypeError) as wrong:
         raise CheckpointError(f"write checkpoint {path!r}: {wrong}") from wrong
 
 
@@ -66,12 +69,44 @@ def load(folder: str, identity: dict[str, Any]) -> Optional[dict[str, Any]]:
         raise CheckpointError(f"read checkpoint {path!r}: it is of another training: {'; '.join(differences)}; "
                               "remove it to begin anew")
     try:
-        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        shape, _, tensors = content.partition(b"\n")
+        state = _deep(json.loads(shape), torch.load(io.BytesIO(tensors), map_location="cpu", weights_only=True))
+        if not isinstance(state, dict):
+            raise ValueError("it holds no state")
+        return state
     except Exception as wrong:  # whatever unpickling raises
         raise CheckpointError(f"read checkpoint {path!r}: {wrong}; remove it to begin anew") from wrong
-    if not isinstance(state, dict):
-        raise CheckpointError(f"read checkpoint {path!r}: it holds no state; remove it to begin anew")
-    return state
+
+
+def _flat(value: Any, where: str, tensors: list[torch.Tensor]) -> Any:
+    """A value as JSON, its tensors set aside. A TypeError says where something is that is not kept."""
+    if isinstance(value, torch.Tensor):
+        tensors.append(value.detach())
+        return {"tensor": len(tensors) - 1}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, dict):
+        keys = [k for k in value if not isinstance(k, (str, int))]
+        if keys:
+            raise TypeError(f"state{where}: the key {keys[0]!r} is neither a text nor a whole number")
+        return {"dict": [[k, _flat(v, f"{where}[{k!r}]", tensors)] for k, v in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return {type(value).__name__ if type(value) is tuple else "list":
+                [_flat(v, f"{where}[{i}]", tensors) for i, v in enumerate(value)]}
+    if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+        return value.item()
+    raise TypeError(f"state{where}: {type(value).__name__} is not kept; tensors, numbers, texts, lists, tuples and dicts are")
+
+
+def _deep(value: Any, tensors: list[torch.Tensor]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    (kind, content), = value.items()
+    if kind == "tensor":
+        return tensors[content]
+    if kind == "dict":
+        return {k: _deep(v, tensors) for k, v in content}
+    return (tuple if kind == "tuple" else list)(_deep(v, tensors) for v in content)
 
 
 def _read(line: bytes, content: bytes) -> tuple[dict[str, Any], bytes]:

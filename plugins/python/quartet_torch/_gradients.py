@@ -40,6 +40,7 @@ class Observer:
         self._previous_scale = (0.0, 0.0)  # of the batch, and of the loss
         self._before: dict[int, tuple[tuple[int, ...], Tensor]] = {}
         self.computed: Callable[[], None] = lambda: None  # called when the gradient of this replica is complete
+        self.reduced: Callable[[], None] = lambda: None  # called when that of all is
         self.begin(Setting((1,)), 0, True)
 
     def follow(self, optimizer: torch.optim.Optimizer, precondition: bool) -> None:
@@ -99,13 +100,16 @@ class Observer:
             passes = self._step.passes
             for group, own in parts:
                 self._local[group].append(_square(own) * (self._share / passes**2))
-        if bucket.is_last():
+        last = bucket.is_last()
+        if last:
             self.computed()
         buffer.mul_(self._weight)
         future = dist.all_reduce(buffer, async_op=True).get_future()
 
         def reduced(done: torch.futures.Future[Any]) -> Tensor:
             value: Tensor = done.value()[0]
+            if last:
+                self.reduced()
             for group, sum_ in self._of(bucket_parameters, value) if self._observe else ():
                 self._total[group].append(_square(sum_))
             if self._compare:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import math
 import random
 import sys
 import time
@@ -87,7 +86,7 @@ class Job:
         self._epoch = 0
         self._observer = Observer()
         self._window = Window(report_seconds, self._group.device)
-        self._observer.computed = self._window.computed
+        self._observer.computed, self._observer.reduced = self._window.computed, self._window.synchronised
         self._trackers: list[Tracker] = [Tracker()]
         self._model: Optional[ElasticModel] = None
         self._optimizer: Optional[torch.optim.Optimizer] = None
@@ -233,7 +232,7 @@ class Job:
             self._observer.begin(step, self.rank, observe)
             self._exchanged = False
         self._pass, self._stepped, self._called = (step, number), False, False
-        self._window.begin(number == step.passes - 1)
+        self._window.begin()
         if not self.last_pass:
             self._quieted = self._model._quiet()
             self._quieted.__enter__()
@@ -321,8 +320,10 @@ class Job:
         vector = torch.tensor(own, dtype=torch.float64, device=self._group.device)
         for g, norm in enumerate(self._observer.local()):
             vector[_SLOTS + g] = norm
+        began = self._window.now()
         dist.all_reduce(vector)
         told = vector.tolist()
+        self._window.synchronised(began)
         scale = float(self._scaler.get_scale()) if self._scaler is not None else 1.0
         for tracker, (scatter, successive) in zip(self._trackers, self._observer.scatters(told[_SLOTS:shares], self._initial, scale)):
             tracker.take(scatter, successive)
@@ -349,7 +350,7 @@ class Job:
             self._change_world()
             return True
         if self.setting != before:
-            self._window.clear()
+            self._window.tuned(self.setting)
             return True
         return False
 
@@ -372,7 +373,6 @@ class Job:
             self._exit()
         self._take_place()
         self._gather()
-        self._window.clear()
 
     def _gather(self) -> None:
         """All replicas take over what one of them has: the first that trained before, or the first, from its checkpoint."""

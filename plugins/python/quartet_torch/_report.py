@@ -36,28 +36,33 @@ class Window:
         self._since, self._skipped = time.monotonic(), False
         self._passes: list[float] = []
         self._steps: list[float] = []
-        self._began = self._done = 0.0
+        self._began = self._done = self._sync = 0.0
 
     def begin_world(self, member: Member, setting: Setting) -> None:
         self._member, self._setting = member, setting
         self.clear()
 
-    def begin(self, last: bool) -> None:
-        self._began, self._done = self._now(), 0.0
+    def begin(self) -> None:
+        """A pass begins, with its data to come."""
+        self._began, self._done, self._sync = self.now(), 0.0, 0.0
 
     def computed(self) -> None:
         """The gradient of this replica is complete."""
-        self._done = self._now()
+        self._done = self.now()
+
+    def synchronised(self, since: float = 0.0) -> None:
+        """The replicas have the gradient of all, or what else they exchanged since a moment."""
+        self._sync += self.now() - (since or self._done)
 
     def end(self) -> None:
         """A step has ended."""
-        now = self._now()
+        seconds = self.now() - self._began
         if self._skipped and self._done > self._began > 0:
-            self._passes.append(self._done - self._began)
-            self._steps.append(now - self._began)
+            self._passes.append(max(seconds - self._sync, 0.0))
+            self._steps.append(seconds)
         self._skipped = True
 
-    def setting(self, setting: Setting) -> None:
+    def tuned(self, setting: Setting) -> None:
         self._setting = setting
         self.clear()
 
@@ -85,7 +90,8 @@ class Window:
         self.clear()
         self._skipped = True  # the next step is as good as any
 
-    def _now(self) -> float:
+    def now(self) -> float:
+        """Seconds; of a device, once it has done what it was told."""
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         return time.perf_counter()

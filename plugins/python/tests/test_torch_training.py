@@ -1,0 +1,128 @@
+"""Trainings of processes: batches that change, checkpoints at other sizes, worlds that change."""
+
+import collections
+import os
+import time
+
+import pytest
+
+pytest.importorskip("torch", reason="quartet_torch needs PyTorch: python3-torch, or QUARTET_TORCH names a Python that has it")
+
+from torch_scheduler import Run, Scheduler, until  # noqa: E402
+
+
+@pytest.fixture
+def scheduler():
+    s = Scheduler()
+    yield s
+    s.close()
+
+
+def seen_once(lines, samples, epoch):
+    """Every sample of an epoch was seen once, by whoever, in the last try of each step."""
+    seen = collections.Counter(i for line in lines if line["epoch"] == epoch for i in line["seen"])
+    assert sorted(seen) == list(range(samples)) and set(seen.values()) == {1}
+
+
+def steps_of(*runs):
+    """What the replicas saw, without the steps that a later run took again."""
+    kept = []
+    for k, run in enumerate(runs):
+        later = [line["step"] for r in runs[k + 1:] for line in r.all("seen")]
+        ends = min(later, default=1 << 60)
+        kept += [line for line in run.all("seen") if line["step"] < ends]
+    return kept
+
+
+def test_alone_and_without_anything():
+    run = Run(1, "--epochs", 1, extra={"QUARTET_RENDEZVOUS": "", "QUARTET_JOB": ""})
+    assert run.wait() == [0], run.problems()
+    seen_once(run.all("seen"), 300, 0)
+    done, = run.all("done")
+    assert done["samples"] == 300 and 9 < done["progress"] < 10.5
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_tunings_between_steps(scheduler, workers):
+    run = Run(2, "--pause", 0.01, "--workers", workers, "--samples", 600, scheduler=scheduler)
+    until(lambda: len(run.all("seen")) > 4, "steps")
+    scheduler.tell(0, tuning={"batch_per_device": 8, "accumulation_steps": 2, "learning_rate_factor": 1.25})
+    until(lambda: any(line["passes"] == 3 for line in run.all("seen")), "accumulation")
+    scheduler.tell(0, tuning={"batch_by_replica": [12, 4]})
+    assert run.wait() == [0, 0], run.problems()
+    lines = run.all("seen")
+    seen_once(lines, 600, 0)
+    seen_once(lines, 600, 1)
+    assert any(line["factor"] == 1.25 and line["shares"] == [8, 8] for line in lines)
+    assert any(line["shares"] == [12, 4] and line["passes"] == 1 and line["factor"] == 0 for line in lines)
+    reports = scheduler.heard("report")
+    assert {r["batch_per_device"] for r in reports} >= {8} and all(r["replicas"] == 2 for r in reports)
+    assert any("loss" in r.get("metrics", {}) for r in reports)
+    last = reports[-1]
+    assert last["gradient_variance"] > 0 and last["step_seconds"] >= last["pass_seconds"] > 0.01
+    assert scheduler.heard("done") == [{}]
+    assert {rank for rank, _, _ in scheduler.said} == {0}
+
+
+def test_resizes_through_checkpoints(scheduler, tmp_path):
+    """1, 2, 4 and 1 replicas: each stops with code 75 and a checkpoint, and the next goes on in the middle of the epoch."""
+    runs, losses = [], []
+    for replicas in (1, 2, 4, 1):
+        last = len(runs) == 3
+        run = Run(replicas, "--samples", 900, "--epochs", 2, "--pause", 0 if last else 0.01, scheduler=scheduler, checkpoint=str(tmp_path))
+        runs.append(run)
+        if not last:
+            began = until(lambda: run.all("seen"), "a step")[0]["step"]
+            until(lambda: any(line["step"] >= began + 6 for line in run.all("seen")), "six steps")
+            scheduler.tell(0, stop={"grace_seconds": 10})
+        assert run.wait() == ([0] if last else [75] * replicas), run.problems()
+        losses.append(sum(line["loss"] for line in run.all("seen")) / len(run.all("seen")))
+    lines = steps_of(*runs)
+    seen_once(lines, 900, 0)
+    seen_once(lines, 900, 1)
+    assert losses == sorted(losses, reverse=True)
+    assert len(scheduler.heard("checkpointed")) == 4
+    starts = [min(line["step"] for line in run.all("seen")) for run in runs]
+    assert starts[0] == 0 and all(b > a + 5 for a, b in zip(starts, starts[1:]))
+
+
+def test_same_run_again_is_equal(tmp_path):
+    """One replica that was killed and went on ends where one that was not killed does, to the last bit, random numbers included."""
+    arguments = ("--samples", 200, "--scaling", "square_root", "--dropout", 0.2)
+    whole = Run(1, *arguments)
+    assert whole.wait() == [0], whole.problems()
+    first = Run(1, *arguments, "--kill-at", 7, "--checkpoint-seconds", 0, checkpoint=str(tmp_path))
+    assert first.wait() == [-9]
+    second = Run(1, *arguments, checkpoint=str(tmp_path))
+    assert second.wait() == [0], second.problems()
+    assert second.all("done")[0]["loss"] == whole.all("done")[0]["loss"]
+    assert second.all("done")[0]["samples"] == whole.all("done")[0]["samples"] == 400
+    assert min(line["step"] for line in second.all("seen")) == 7
+
+
+def world(generation, rank, replicas):
+    return {"generation": generation, "rank": rank, "replicas": replicas, "nodes": 1, "address": "localhost"}
+
+
+def test_in_place(scheduler):
+    """Replicas join and leave while the others keep their process, model and place in the epoch."""
+    arguments = ("--worlds", "--samples", 1200, "--epochs", 2, "--pause", 0.02)
+    first = Run(1, *arguments, scheduler=scheduler)
+    until(lambda: first.all("seen"), "a step")
+    joins = Run(1, *arguments, scheduler=scheduler, first=1, of=2, rendezvous=first.rendezvous)
+    scheduler.tell(1, world=world(1, 1, 2))
+    scheduler.tell(0, world=world(1, 0, 2))
+    until(lambda: any(line["replicas"] == 2 for line in joins.all("seen")), "the one that joined to take a step")
+    until(lambda: len(joins.all("seen")) > 5, "steps of both")
+    assert [line["step"] for line in joins.all("seen")][0] > 0
+    # The first one leaves: the one that joined goes on alone.
+    scheduler.tell(1, world=world(2, 0, 1))
+    scheduler.tell(0, stop={"grace_seconds": 10})
+    codes = joins.wait(), first.wait()
+    assert codes == ([0], [75]), first.problems() + joins.problems()
+    lines = first.all("seen") + joins.all("seen")
+    seen_once(lines, 1200, 0)
+    seen_once(lines, 1200, 1)
+    assert len({line["pid"] for line in first.all("pid") + joins.all("pid")}) == 2
+    assert all(h.get("worlds") for h in scheduler.heard("hello"))
+    assert joins.all("done")[0]["samples"] == 2400
