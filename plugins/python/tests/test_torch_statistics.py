@@ -13,6 +13,7 @@ import torch.multiprocessing  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
 import quartet_torch  # noqa: E402
+from quartet_agent import Tuning  # noqa: E402
 from quartet_torch import _statistics as statistics  # noqa: E402
 
 torch.set_num_threads(1)
@@ -58,7 +59,7 @@ def still(rank, replicas, folder, passes, groups, loss_scale, into):
     optimizer = job.optimizer(torch.optim.SGD(of, lr=1e-12), scaler=Scale(loss_scale) if loss_scale != 1 else None)
     loader = job.loader(dataset(), BATCH)
     if passes > 1:
-        job._orders.tuning = quartet_torch._job.Tuning(BATCH // passes // replicas, passes - 1) if rank == 0 else None
+        job._orders.tuning = Tuning(BATCH // passes // replicas, passes - 1) if rank == 0 else None
     for _ in job.epochs(20):
         for x, y in loader:
             optimizer.zero_grad()
@@ -138,7 +139,9 @@ def longest_that_agrees(values, scale):
     return chosen
 
 
-@pytest.mark.parametrize("scaling, want", [("adascale", None), ("square_root", 2.0), ("linear", 4.0), ("none", 1.0), (lambda s, g: s + 1, 5.0)])
+@pytest.mark.parametrize("scaling, want", [
+    ("adascale", None), ("square_root", math.sqrt), ("linear", float), ("none", lambda s: 1.0), (lambda s, g: s + 1, lambda s: s + 1),
+])
 def test_rates_follow_the_batch(tmp_path, monkeypatch, scaling, want):
     """The rate that a step really takes: the user's, times the factor of its rule, of its group; the scheduler's comes first."""
     for name in ("RANK", "WORLD_SIZE", "QUARTET_RANK", "QUARTET_REPLICAS", "QUARTET_RENDEZVOUS"):
@@ -162,11 +165,11 @@ def test_rates_follow_the_batch(tmp_path, monkeypatch, scaling, want):
             F.cross_entropy(model(x), y).backward()
             scale, before = len(x) / 8, job.progress
             optimizer.step()
-            factors = [job.setting.factor or want or t.gradients().gain(scale) for t in job._trackers]
+            factors = [job.setting.factor or (want(scale) if want else t.gradients().gain(scale)) for t in job._trackers]
             wanted.append([rate * f for rate, f in zip((0.1, 0.2), factors)])
             assert job.progress - before == pytest.approx(job.gradients.gain(scale), rel=1e-6)
             assert [g["lr"] for g in optimizer.param_groups] == [0.1, 0.2]
-        job._orders.tuning = next(itertools.starmap(lambda b, f: quartet_torch._job.Tuning(b, 0, f), told), None)
+        job._orders.tuning = next(itertools.starmap(lambda b, f: Tuning(b, 0, f), told), None)
     for got, expected in zip(rates, wanted):
         assert got == pytest.approx(expected, rel=1e-6)
     assert len(rates) == len(wanted) and len({tuple(r) for r in rates}) >= 2
