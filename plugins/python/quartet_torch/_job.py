@@ -184,7 +184,7 @@ class Job:
 
     def metric(self, name: str, value: float, step: Optional[int] = None) -> None:
         """Tells the scheduler of a loss, an accuracy or anything, with the next report; step is the job's own if nothing is said. What
-        is not finite is left out."""
+        is not finite, or has no name, is left out with a warning, as is what comes after 64 names."""
         self._window.metric(name, float(value), self.step if step is None else step)
 
     def done(self) -> None:

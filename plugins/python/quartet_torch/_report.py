@@ -17,7 +17,7 @@ from quartet_torch._world import Member
 log = logging.getLogger("quartet_torch")
 
 _ENOUGH, _PATIENCE = 3, 10  # steps of a report, one of which others may have disturbed; fewer where steps are long
-MOST_METRICS = 64
+MOST_METRICS, LONGEST_NAME = 64, 100
 
 
 class Window:
@@ -67,12 +67,17 @@ class Window:
         self.clear()
 
     def metric(self, name: str, value: float, step: int) -> None:
-        if not name or len(name) > 100 or name not in self._metrics and len(self._metrics) >= MOST_METRICS:
-            raise ValueError(f"metric: {name!r}: a name has 1 to 100 characters, and a job {MOST_METRICS} metrics")
+        wrong = ""
         if not math.isfinite(value):
+            wrong = f"is {value} at step {step}"
+        elif not name or len(name) > LONGEST_NAME:
+            wrong = f"has a name of {len(name)} characters, not of 1 to {LONGEST_NAME}"
+        elif name not in self._metrics and len(self._metrics) >= MOST_METRICS:
+            wrong = f"is one more than {MOST_METRICS}"
+        if wrong:
             if name not in self._warned:
                 self._warned.add(name)
-                log.warning("metric %r is %s at step %d: left out", name, value, step)
+                log.warning("metric %r %s: left out", name, wrong)
             return
         self._metrics[name], self._metrics_step = value, step
 
