@@ -8,11 +8,11 @@ from typing import Any, Callable, Optional
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from quartet_torch._plan import Setting
 from quartet_torch._statistics import Scatter
 
-Tensor = torch.Tensor
 _WARM_STEPS = 5  # after which the denominator of Adam is taken for what it will be
 
 

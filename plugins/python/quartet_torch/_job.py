@@ -142,8 +142,8 @@ class Job:
             if self._stepped or self._pass[1] == 0 and not self._called:
                 clear(*args, **named)
 
-        optimizer.step = MethodType(step, optimizer)  # type: ignore[method-assign]
-        optimizer.zero_grad = MethodType(zero_grad, optimizer)  # type: ignore[method-assign]
+        optimizer.step = MethodType(step, optimizer)
+        optimizer.zero_grad = MethodType(zero_grad, optimizer)
         return optimizer
 
     def loader(self, dataset: Any, batch_size: int, *, seed: int = 0, shuffle: bool = True, **options: Any) -> Loader:

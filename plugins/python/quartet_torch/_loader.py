@@ -15,8 +15,9 @@ class Driver(Protocol):
     """Who is told about each pass, and says how to go on."""
 
     setting: Setting
-    rank: int
 
+    @property
+    def rank(self) -> int: ...
     def begin(self) -> None: ...
     def begin_pass(self, step: Setting, number: int) -> None: ...
     def end_step(self) -> bool: ...
@@ -60,7 +61,7 @@ class Loader:
         self._generator = torch.Generator()
         options.setdefault("persistent_workers", options.get("num_workers", 0) > 0)
         options.setdefault("generator", self._generator)  # or workers would draw from the random numbers of the training
-        self._loader: DataLoader[Any] = DataLoader(dataset, batch_sampler=self.batches, **options)  # type: ignore[arg-type]
+        self._loader: DataLoader[Any] = DataLoader(dataset, batch_sampler=self.batches, **options)
 
     def __len__(self) -> int:
         """Passes that are left of the epoch, as the batch is now."""

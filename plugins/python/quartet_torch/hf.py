@@ -21,7 +21,7 @@ from transformers.trainer_utils import get_last_checkpoint
 from quartet_torch import STOPPED, Reporter
 
 
-class QuartetCallback(TrainerCallback):  # type: ignore[misc]
+class QuartetCallback(TrainerCallback):
     """Reports step times, progress and what is logged. When the scheduler says stop, the Trainer saves, and the process exits with
     STOPPED once the Trainer is through, unless exit is false: then stopped tells."""
 

@@ -23,7 +23,7 @@ from quartet_torch import STOPPED, Reporter
 FILE = "quartet.ckpt"
 
 
-class QuartetCallback(Callback):  # type: ignore[misc]
+class QuartetCallback(Callback):
     """Reports step times, progress and what is logged. When the scheduler says stop, the Trainer saves into the folder, that of
     QUARTET_CHECKPOINT if none is named, and the process exits with STOPPED once the Trainer is through, unless exit is false: then
     stopped tells."""

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="quartet_torch needs PyTorch: python3-torch, or QUARTET_TORCH names a Python that has it")
 
-import torch.multiprocessing  # noqa: E402
+import torch.multiprocessing  # noqa: E402, F811
 import torch.nn.functional as F  # noqa: E402
 
 import quartet_torch  # noqa: E402
@@ -159,7 +159,7 @@ def test_rates_follow_the_batch(tmp_path, monkeypatch, scaling, want):
     optimizer = job.optimizer(Plain([{"params": parameters[:2], "lr": 0.1}, {"params": parameters[2:], "lr": 0.2}], lr=0.1), scaling=scaling)
     loader = job.loader(dataset(640), 8)
     wanted, told = [], iter([(32, 0.0), (16, 3.0)])
-    for epoch in job.epochs(3):
+    for _ in job.epochs(3):
         for x, y in loader:
             optimizer.zero_grad()
             F.cross_entropy(model(x), y).backward()

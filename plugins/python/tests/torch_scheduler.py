@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 
-PATIENCE = 60
+PATIENCE = 240  # seconds; a busy machine takes long to import torch
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
