@@ -25,6 +25,7 @@ class Window:
     def __init__(self, every_seconds: float, device: torch.device) -> None:
         self._every, self._device = every_seconds, device
         self._member, self._setting = Member(), Setting((1,))
+        self._last = (0.0, 0.0)  # medians of the setting that were reported last
         self._metrics: dict[str, float] = {}
         self._metrics_step = 0
         self._warned: set[str] = set()
@@ -38,8 +39,8 @@ class Window:
         self._began = self._done = self._sync = 0.0
 
     def begin_world(self, member: Member, setting: Setting) -> None:
-        self._member, self._setting = member, setting
-        self.clear()
+        self._member = member
+        self.tuned(setting)
 
     def begin(self) -> None:
         """A pass begins, with its data to come."""
@@ -62,7 +63,7 @@ class Window:
         self._skipped = True
 
     def tuned(self, setting: Setting) -> None:
-        self._setting = setting
+        self._setting, self._last = setting, (0.0, 0.0)
         self.clear()
 
     def metric(self, name: str, value: float, step: int) -> None:
@@ -86,9 +87,11 @@ class Window:
         tells = len(self._steps) >= _ENOUGH and long >= self._every or bool(self._steps) and long >= _PATIENCE * self._every
         if not (tells or now):
             return
+        if self._steps:
+            self._last = _median(self._passes), _median(self._steps)
         agent.report(
             replicas=self._member.replicas, nodes=self._member.nodes, batch_per_device=self._setting.per_device,
-            pass_seconds=_median(self._passes), step_seconds=_median(self._steps), gradient_square=gradients.square,
+            pass_seconds=self._last[0], step_seconds=self._last[1], gradient_square=gradients.square,
             gradient_variance=gradients.variance, progress=progress, metrics=dict(self._metrics), step=self._metrics_step,
         )
         self.clear()
@@ -102,4 +105,4 @@ class Window:
 
 
 def _median(seconds: list[float]) -> float:
-    return sorted(seconds)[len(seconds) // 2] if seconds else 0.0
+    return sorted(seconds)[len(seconds) // 2]

@@ -93,11 +93,19 @@ class Run:
                 line = json.loads(line)
             into.append(line)
 
-    def wait(self):
-        """The exit codes of all replicas."""
-        deadline = time.monotonic() + PATIENCE
+    def wait(self, patience=0):
+        """The exit codes of all replicas. Those that take longer than an own patience are killed, without being a problem."""
+        deadline = time.monotonic() + (patience or PATIENCE)
+        codes = []
         try:
-            codes = [p.wait(max(deadline - time.monotonic(), 0.1)) for p in self.processes]
+            for p in self.processes:
+                try:
+                    codes.append(p.wait(max(deadline - time.monotonic(), 0.1)))
+                except subprocess.TimeoutExpired:
+                    if not patience:
+                        raise
+                    p.kill()
+                    codes.append(p.wait())
         finally:
             self.kill()
         for thread in self._threads:

@@ -45,6 +45,8 @@ def main():
     arguments.add_argument("--workers", type=int, default=0)
     arguments.add_argument("--pause", type=float, default=0.0, help="seconds that a pass takes longer")
     arguments.add_argument("--dropout", type=float, default=0.0)
+    arguments.add_argument("--slow", default="", help="a file: as long as it is there, a pass takes --slow-seconds longer")
+    arguments.add_argument("--slow-seconds", type=float, default=0.2)
     arguments.add_argument("--worlds", action="store_true")
     arguments.add_argument("--scaling", default="adascale")
     arguments.add_argument("--checkpoint-seconds", type=float, default=60)
@@ -65,6 +67,7 @@ def main():
 
     say(began=True, pid=os.getpid(), time=time.time())
     for epoch in job.epochs(o.epochs):
+        say(epoch_began=epoch, progress=job.progress, at=job.samples)
         for x, y, i in loader:
             optimizer.zero_grad()
             loss = F.cross_entropy(model(x), y)
@@ -76,6 +79,9 @@ def main():
             job.metric("loss", loss.item())
             if o.pause:
                 time.sleep(o.pause)
+            until = time.monotonic() + o.slow_seconds
+            while os.path.exists(o.slow) and time.monotonic() < until:
+                time.sleep(0.01)
             if o.kill_at and job.step == o.kill_at and job.rank == o.kill_rank:
                 os.kill(os.getpid(), signal.SIGKILL)
     with torch.no_grad():
