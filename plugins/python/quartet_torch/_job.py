@@ -321,7 +321,8 @@ class Job:
         for g, norm in enumerate(self._observer.local()):
             vector[_SLOTS + g] = norm
         began = self._window.now()
-        dist.all_reduce(vector)
+        if replicas > 1:
+            dist.all_reduce(vector)
         told = vector.tolist()
         self._window.synchronised(began)
         scale = float(self._scaler.get_scale()) if self._scaler is not None else 1.0
