@@ -112,8 +112,14 @@ class Observer:
         last = bucket.is_last()
         if last:
             self.computed()
-        buffer.mul_(self._weight)
-        future = dist.all_reduce(buffer, async_op=True).get_future()
+        if self._weight != 1:
+            buffer.mul_(self._weight)
+        future: torch.futures.Future[Any]
+        if self._alone:
+            future = torch.futures.Future()
+            future.set_result([buffer])
+        else:
+            future = dist.all_reduce(buffer, async_op=True).get_future()
 
         def reduced(done: torch.futures.Future[Any]) -> Tensor:
             value: Tensor = done.value()[0]

@@ -86,7 +86,7 @@ class Job:
         self._epoch = 0
         self._observer = Observer()
         self._window = Window(report_seconds, self._group.device)
-        self._observer.computed, self._observer.reduced = self._window.computed, self._window.synchronised
+        self._observer.computed, self._observer.reduced = self._computed, self._window.synchronised
         self._trackers: list[Tracker] = [Tracker()]
         self._model: Optional[ElasticModel] = None
         self._optimizer: Optional[torch.optim.Optimizer] = None
@@ -101,6 +101,7 @@ class Job:
         self._pass = (Setting((1,)), 0)
         self._stepped = self._called = self._exchanged = True
         self._quieted: Any = None
+        self._launched: Optional[tuple[torch.Tensor, Any]] = None
         try:
             self._group.form(self._worlds)
         except Stopped:
@@ -294,9 +295,14 @@ class Job:
                 group["lr"] = rate
             self.progress += self.gradients.gain(scale)
 
-    def _exchange(self) -> None:
-        """All replicas sum what they know of the step, and learn what is wanted of them."""
-        self._exchanged = True
+    def _computed(self) -> None:
+        """The gradient of this replica is complete: what is to be exchanged goes on its way beside the last bucket."""
+        self._window.computed()
+        if self.replicas > 1 and self._begun and not self._exchanged and self._launched is None:
+            self._launch()
+
+    def _launch(self) -> None:
+        """Begins to sum what the replicas know of the step and are told."""
         self._orders.poll()
         orders, replicas, groups = self._orders, self.replicas, self._observer.groups
         own = [0.0] * (_SLOTS + groups + 3 * replicas)
@@ -320,11 +326,20 @@ class Job:
         vector = torch.tensor(own, dtype=torch.float64, device=self._group.device)
         for g, norm in enumerate(self._observer.local()):
             vector[_SLOTS + g] = norm
+        self._launched = vector, dist.all_reduce(vector, async_op=True) if replicas > 1 else None
+
+    def _exchange(self) -> None:
+        """All replicas learn what is known of the step, and wanted of them."""
         began = self._window.now()
-        if replicas > 1:
-            dist.all_reduce(vector)
+        if self._launched is None:
+            self._launch()
+        assert self._launched is not None
+        (vector, work), self._launched, self._exchanged = self._launched, None, True
+        if work is not None:
+            work.wait()
         told = vector.tolist()
         self._window.synchronised(began)
+        replicas, shares = self.replicas, _SLOTS + self._observer.groups
         scale = float(self._scaler.get_scale()) if self._scaler is not None else 1.0
         for tracker, (scatter, successive) in zip(self._trackers, self._observer.scatters(told[_SLOTS:shares], self._initial, scale)):
             tracker.take(scatter, successive)

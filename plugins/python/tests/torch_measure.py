@@ -19,7 +19,7 @@ from torch_scheduler import Run, Scheduler, until
 
 import quartet_torch
 
-BATCH, WIDTH, BLOCK, BLOCKS = 64, 640, 5, 20
+BATCH, WIDTH, BLOCK, BLOCKS = 64, 320, 10, 40
 
 
 def network():
