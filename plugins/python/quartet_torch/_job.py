@@ -200,6 +200,11 @@ class Job:
         self._leave()
 
     @property
+    def device(self) -> torch.device:
+        """Where the model is, and its inputs belong."""
+        return self._group.device
+
+    @property
     def last_pass(self) -> bool:
         """Whether the pass at hand ends a step. With a GradScaler: `if job.last_pass: scaler.step(optimizer); scaler.update()`."""
         return self._pass[1] == self._pass[0].passes - 1
@@ -412,8 +417,8 @@ class Job:
         if problem:
             self._leave()
             raise _checkpoint.CheckpointError(problem)
-        if state is not None and not (self._begun and self.rank == source):
-            self._restore(state, self._begun)
+        if state is not None and not self._begun:
+            self._restore(state)
         self._model._join()
         self.setting = tuned(self._initial, self.replicas) if len(self.setting.shares) != self.replicas else self.setting
         if not self._begun:
@@ -441,7 +446,7 @@ class Job:
             "random": generators,
         }
 
-    def _restore(self, state: dict[str, Any], running: bool) -> None:
+    def _restore(self, state: dict[str, Any]) -> None:
         assert self._model is not None and self._optimizer is not None and self._loader is not None
         try:
             self._model.module.load_state_dict(state["model"])
@@ -461,8 +466,7 @@ class Job:
             self.state.update(state["state"])
         except (KeyError, ValueError, RuntimeError, TypeError, AttributeError) as wrong:
             raise _checkpoint.CheckpointError(f"take over a state: {wrong}") from wrong
-        if not running:
-            _set_random(state["random"], self.rank, (self._loader.batches.seed * 1_000_003 + self.step) % (1 << 60))
+        _set_random(state["random"], self.rank, (self._loader.batches.seed * 1_000_003 + self.step) % (1 << 60))
 
     def _save(self) -> None:
         """A checkpoint, which all replicas agreed on. Rank 0 writes it; the others wait, so that nobody is gone before it is whole."""

@@ -97,6 +97,51 @@ def test_arguments_that_make_no_sense():
         quartet_torch.init(report_seconds=float("nan"))
 
 
+def plain_job(monkeypatch, checkpoint, epochs):
+    """A training alone whose rate halves each epoch; its job, the rates of its epochs and what it kept."""
+    for name in ("RANK", "WORLD_SIZE", "QUARTET_RANK", "QUARTET_REPLICAS", "QUARTET_RENDEZVOUS", "QUARTET_AGENT"):
+        monkeypatch.delenv(name, raising=False)
+    job = quartet_torch.init(checkpoint=str(checkpoint))
+    model = job.model(torch.nn.Linear(2, 1))
+    optimizer = job.optimizer(torch.optim.Adam([{"params": [model.module.weight]}, {"params": [model.module.bias]}], 0.8),
+                              scaling="adamscale", precondition=True)
+    halves = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    job.keep(halves=halves)
+    data = [(torch.tensor([float(i), 1.0]), torch.tensor([float(i % 3)])) for i in range(20)]
+    loader = job.loader(data, 4)
+    rates = []
+    for epoch in job.epochs(epochs):
+        rates.append(optimizer.param_groups[0]["lr"])
+        for x, y in loader:
+            assert x.device == job.device
+            optimizer.zero_grad()
+            ((model(x) - y) ** 2).mean().backward()
+            optimizer.step()
+        halves.step()
+        job.state["epochs"] = job.state.get("epochs", []) + [epoch]
+    return job, rates
+
+
+def test_what_is_kept(monkeypatch, tmp_path):
+    """Schedulers of rates and the user's own state go on from the checkpoint; a job that is done stays done."""
+    first, rates = plain_job(monkeypatch, tmp_path, 2)
+    assert rates == pytest.approx([0.8, 0.4]) and first.step == 10 and first.gradients.variance > 0
+    second, rates = plain_job(monkeypatch, tmp_path, 4)
+    assert rates == pytest.approx([0.2, 0.1])
+    assert second.state == {"epochs": [0, 1, 2, 3]} and second.samples == 80 and second.progress > first.progress
+    third, rates = plain_job(monkeypatch, tmp_path, 4)
+    assert rates == [] and third.step == 20
+
+
+def test_checkpoint_of_another_training_ends_the_job(monkeypatch, tmp_path):
+    plain_job(monkeypatch, tmp_path, 1)
+    path = tmp_path / _checkpoint.FILE
+    path.write_bytes(path.read_bytes().replace(b'"samples": 20', b'"samples": 21', 1))
+    with pytest.raises(CheckpointError, match="it is of another training: samples is 21, here 20"):
+        plain_job(monkeypatch, tmp_path, 2)
+    assert not torch.distributed.is_initialized()
+
+
 IDENTITY = {"samples": 10, "seed": 0, "parameters": {"weight": [2, 3]}}
 STATE = {"step": 3, "rate": 0.1, "state": {"best": [1, (2.5, "x")], 7: torch.arange(3)}, "nothing": None}
 

@@ -67,9 +67,9 @@ def test_environment_of_torchrun():
     assert {line["replicas"] for line in lines} == {2}
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_tunings_between_steps(scheduler, slow, workers):
-    run = Run(2, "--pause", 0.02, "--slow", slow, "--workers", workers, "--samples", 600, scheduler=scheduler)
+def test_tunings_between_steps(scheduler, slow):
+    """With worker processes, which have loaded some of the samples by the batch of before."""
+    run = Run(2, "--pause", 0.02, "--slow", slow, "--workers", 2, "--samples", 600, scheduler=scheduler)
     until(lambda: len(run.all("seen")) > 4, "steps")
     scheduler.tell(0, tuning={"batch_per_device": 8, "accumulation_steps": 2, "learning_rate_factor": 1.25})
     until(lambda: any(line["passes"] == 3 for line in run.all("seen")), "accumulation")
