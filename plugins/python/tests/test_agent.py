@@ -140,6 +140,19 @@ def test_conversation(place):
     connection.close()
 
 
+def test_metrics(place):
+    scheduler = Scheduler(place)
+    agent = place.started()
+    connection, lines = scheduler.accept()
+    agent.report(progress=3, metrics={"loss": -0.5, "accuracy": 1}, step=12)
+    report = until(lines, "report")
+    assert (report["metrics"], report["step"], report["progress"]) == ({"loss": -0.5, "accuracy": 1.0}, 12, 3.0)
+    with pytest.raises(ValueError, match="report: metric loss is nan, must be a finite number"):
+        agent.report(metrics={"loss": float("nan")})
+    agent.close()
+    connection.close()
+
+
 @pytest.mark.parametrize("worlds", [False, True])
 def test_takes_worlds(place, worlds):
     scheduler = Scheduler(place)

@@ -19,7 +19,7 @@ from torch_scheduler import Run, Scheduler, until
 
 import quartet_torch
 
-BATCH, WIDTH, BLOCK, BLOCKS = 64, 320, 10, 40
+BATCH, WIDTH, BLOCK, BLOCKS = 128, 320, 10, 40
 
 
 def network():
@@ -40,7 +40,7 @@ def replica(rank, replicas, folder, agent, into):
     torch.set_num_threads(1)
     os.environ.update({"QUARTET_RANK": str(rank), "QUARTET_REPLICAS": str(replicas), "QUARTET_RENDEZVOUS": folder, "QUARTET_JOB": "train",
                        "QUARTET_AGENT": agent})
-    data = TensorDataset(torch.randn(1 << 15, 256), torch.randint(10, (1 << 15,)))
+    data = TensorDataset(torch.randn(1 << 16, 256), torch.randint(10, (1 << 16,)))
     job = quartet_torch.init()
     plain = DistributedDataParallel(network())
     plain_steps = steps(plain, torch.optim.SGD(plain.parameters(), 0.01),
@@ -60,6 +60,8 @@ def replica(rank, replicas, folder, agent, into):
             times[name + " busy"].append((time.process_time() - busy) / BLOCK)
     if rank == 0:
         torch.save(times, into)
+    elastic_steps.close()
+    job.done()
 
 
 def overhead():
@@ -84,38 +86,47 @@ def world(generation, rank, replicas):
     return {"generation": generation, "rank": rank, "replicas": replicas, "nodes": 1, "address": "localhost"}
 
 
-def pause(times=5):
-    """Seconds without a step when a training goes from one replica to two."""
-    arguments = ("--samples", 100000, "--epochs", 1, "--pause", 0.02)
-    in_place, restarted = [], []
-    for _ in range(times):
-        scheduler = Scheduler()
-        first = Run(1, "--worlds", *arguments, scheduler=scheduler)
-        until(lambda: len(first.all("seen")) > 5, "steps")
-        second = Run(1, "--worlds", *arguments, scheduler=scheduler, first=1, of=2, rendezvous=first.rendezvous)
-        until(lambda: 1 in scheduler.connections, "the second replica")  # the first one trains on until it is there
-        scheduler.tell(1, world=world(1, 1, 2))
-        scheduler.tell(0, world=world(1, 0, 2))
-        until(lambda: sum(line["replicas"] == 2 for line in first.all("seen")) > 3, "steps of both")
-        alone = max(line["time"] for line in first.all("seen") if line["replicas"] == 1)
-        together = min(line["time"] for line in first.all("seen") if line["replicas"] == 2)
-        in_place.append(together - alone)
-        first.kill()
-        second.kill()
-        scheduler.close()
+LONG = ("--samples", 100000, "--epochs", 1, "--pause", 0.02)
 
-        scheduler = Scheduler()
-        with tempfile.TemporaryDirectory() as checkpoint:
-            run = Run(1, *arguments, scheduler=scheduler, checkpoint=checkpoint)
-            until(lambda: len(run.all("seen")) > 5, "steps")
-            scheduler.tell(0, stop={"grace_seconds": 10})
-            run.wait()
-            again = Run(2, *arguments, scheduler=scheduler, checkpoint=checkpoint)
-            until(lambda: again.all("seen"), "a step")
-            restarted.append(min(line["time"] for line in again.all("seen")) - max(line["time"] for line in run.all("seen")))
-            again.kill()
-        scheduler.close()
-    for name, found in (("in place", in_place), ("restarted", restarted)):
+
+def joined():
+    """Seconds without a step when a replica joins another one in place, which trains on until it is there."""
+    scheduler = Scheduler()
+    first = Run(1, "--worlds", *LONG, scheduler=scheduler)
+    until(lambda: len(first.all("seen")) > 5, "steps")
+    second = Run(1, "--worlds", *LONG, scheduler=scheduler, first=1, of=2, rendezvous=first.rendezvous)
+    until(lambda: 1 in scheduler.connections, "the second replica")
+    scheduler.tell(1, world=world(1, 1, 2))
+    scheduler.tell(0, world=world(1, 0, 2))
+    until(lambda: sum(line["replicas"] == 2 for line in first.all("seen")) > 3, "steps of both")
+    alone = max(line["time"] for line in first.all("seen") if line["replicas"] == 1)
+    together = min(line["time"] for line in first.all("seen") if line["replicas"] == 2)
+    first.kill()
+    second.kill()
+    scheduler.close()
+    return together - alone
+
+
+def restarted():
+    """Seconds without a step when a replica is stopped, and two go on from its checkpoint."""
+    scheduler = Scheduler()
+    with tempfile.TemporaryDirectory() as checkpoint:
+        run = Run(1, *LONG, scheduler=scheduler, checkpoint=checkpoint)
+        until(lambda: len(run.all("seen")) > 5, "steps")
+        scheduler.tell(0, stop={"grace_seconds": 10})
+        run.wait()
+        again = Run(2, *LONG, scheduler=scheduler, checkpoint=checkpoint)
+        until(lambda: again.all("seen"), "a step")
+        seconds = min(line["time"] for line in again.all("seen")) - max(line["time"] for line in run.all("seen"))
+        again.kill()
+    scheduler.close()
+    return seconds
+
+
+def pause(times=5):
+    """Of a training that goes from one replica to two."""
+    for name, measure in (("in place", joined), ("restarted", restarted)):
+        found = [measure() for _ in range(times)]
         print(f"{name}: {statistics.median(found):.2f} s at the median of {times} (from {min(found):.2f} to {max(found):.2f})")
 
 
