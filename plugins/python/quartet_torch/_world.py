@@ -19,6 +19,7 @@ import torch.distributed as dist
 from quartet_agent import Agent, Environment, Tuning, World
 
 _POLL_SECONDS = 0.005
+_STORE_SECONDS = 30.0  # for an answer of a store that is there
 _PORT = 29500  # where MASTER_PORT says nothing
 _PORTS = 1000  # a new world takes the next port, for the last one may not be free yet
 
@@ -180,7 +181,7 @@ class Group:
         alone = folder or member.replicas == 1
         host = _own_address() if member.nodes > 1 and folder else "127.0.0.1" if alone else member.address or "127.0.0.1"
         store = dist.TCPStore(host, 0 if alone else self._port(), is_master=True, wait_for_workers=False,
-                              timeout=datetime.timedelta(seconds=self._limit))
+                              timeout=datetime.timedelta(seconds=max(self._limit, _STORE_SECONDS)))
         store.set("quartet/replicas", str(member.replicas))
         if folder:
             path = self._file()
@@ -204,7 +205,7 @@ class Group:
             except OSError:
                 return None
         store = dist.TCPStore(host, port, is_master=False, wait_for_workers=False,
-                              timeout=datetime.timedelta(seconds=self._limit))
+                              timeout=datetime.timedelta(seconds=max(self._limit, _STORE_SECONDS)))
         return store, host, port
 
     def _tell_torch(self, host: str, port: int) -> None:

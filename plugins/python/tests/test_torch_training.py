@@ -34,6 +34,14 @@ def seen_once(lines, samples, epoch):
     assert sorted(seen) == list(range(samples)) and set(seen.values()) == {1}
 
 
+def agree(lines):
+    """After each step all replicas had the same parameters."""
+    found = {}
+    for line in lines:
+        found.setdefault(tuple(line["at"]), set()).add(line["parameters"])
+    assert len(found) > 10 and all(len(values) == 1 for values in found.values())
+
+
 def steps_of(*runs):
     """What the replicas saw, without the steps that a later run took again."""
     kept = []
@@ -80,6 +88,7 @@ def test_tunings_between_steps(scheduler, slow):
     lines = run.all("seen")
     seen_once(lines, 600, 0)
     seen_once(lines, 600, 1)
+    agree(lines)
     assert any(line["factor"] == 1.25 and line["shares"] == [8, 8] for line in lines)
     assert any(line["shares"] == [12, 4] and line["passes"] == 1 and line["factor"] == 0 for line in lines)
     reports = scheduler.heard("report")
@@ -186,6 +195,7 @@ def test_in_place(scheduler, slow):
     lines = first.all("seen") + joins.all("seen")
     seen_once(lines, 1200, 0)
     seen_once(lines, 1200, 1)
+    agree(lines)
     assert len({line["pid"] for line in first.all("pid") + joins.all("pid")}) == 2
     assert all(h.get("worlds") for h in scheduler.heard("hello"))
     assert joins.all("done")[0]["samples"] == 2400

@@ -75,7 +75,8 @@ def main():
             weight = job.setting.factor
             optimizer.step()
             say(epoch=epoch, seen=i.tolist(), loss=loss.item(), factor=weight, time=time.time(), passes=job._pass[0].passes,
-                shares=list(job._pass[0].shares))
+                shares=list(job._pass[0].shares), at=[job.step, job._pass[1]],
+                parameters=sum(p.double().sum().item() for p in model.parameters()))
             job.metric("loss", loss.item())
             if o.pause:
                 time.sleep(o.pause)
