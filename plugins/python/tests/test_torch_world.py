@@ -14,7 +14,7 @@ from quartet_torch._world import Group, Member, Orders  # noqa: E402
 
 
 def meets(rank, port, into):
-    """Two replicas form a world, and the next one in which they change places."""
+    """Two replicas form a world, and the next one in which they change places. A port that the user set stays in the variable."""
     torch.set_num_threads(1)
     os.environ["MASTER_PORT"] = str(port)
     orders = Orders(None)
@@ -37,7 +37,7 @@ def test_by_address(tmp_path):
         port = probe.getsockname()[1]
     torch.multiprocessing.spawn(meets, (port, str(tmp_path / "out")), 2)
     for rank in range(2):
-        assert torch.load(str(tmp_path / f"out-{rank}")) == [11, 1, rank, rank, 0, 11, 1, 1 - rank, 1 - rank, 0]  # whose port is not ours stays as it was
+        assert torch.load(str(tmp_path / f"out-{rank}")) == [11, 1, rank, rank, 0, 11, 1, 1 - rank, 1 - rank, 0]
 
 
 def test_who_hosts():
