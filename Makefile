@@ -38,7 +38,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test mutants race python node examples browser slow kills pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
+.PHONY: help build test mutants race python torch node examples browser slow kills pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,11 +57,23 @@ $(BIN)/python: plugins/python/requirements-dev.txt
 	$@/bin/pip install -q -r plugins/python/requirements-dev.txt
 	@touch $@
 
-python: $(BIN)/python ## run the tests of the Python SDK and its example
-	cd plugins/python && $(BIN)/python/bin/python3 -m pytest -q
+python: $(BIN)/python ## run the tests of the Python SDK, of quartet_torch and of their examples
+	cd plugins/python && $(BIN)/python/bin/python3 -m pytest -q --ignore-glob='tests/test_torch_*'
+	@$(MAKE) --no-print-directory torch
 	cd plugins/examples/python-deadline && PYTHONPATH=../../python $(BIN)/python/bin/python3 -m pytest -q
 	QUARTET_PYTHON=$(BIN)/python/bin/python3 $(GO) test -count=1 ./plugins/python ./plugins/scaffold
 	QUARTET_PYTHON=$(BIN)/python/bin/python3 $(GO) test -count=1 -run='^TestScripts$$/^plugin' ./cmd/quartet
+
+# A Python with torch and pytest.
+QUARTET_TORCH ?= /usr/bin/python3
+
+torch: ## run the tests of quartet_torch; says SKIPPED where QUARTET_TORCH, /usr/bin/python3 by default, lacks torch or pytest
+	@if $(QUARTET_TORCH) -c 'import torch, pytest' > /dev/null 2>&1; then \
+		cd plugins/python && OMP_NUM_THREADS=1 $(QUARTET_TORCH) -m pytest -q -rs tests/test_torch_*.py; \
+	else \
+		echo "make torch: SKIPPED: $(QUARTET_TORCH) has no torch or no pytest; quartet_torch is not tested" \
+			"(apt install python3-torch python3-pytest python3-sklearn, or QUARTET_TORCH=PYTHON)"; \
+	fi
 
 NODE_PLUGIN := plugins/examples/node-shortest
 

@@ -212,6 +212,7 @@ func TestEveryBlockIsRunOrSaysWhyNot(t *testing.T) {
 	for _, path := range pages(t) {
 		run[filepath.ToSlash(strings.TrimPrefix(path, "../../"))] = []string{"sh", "yaml"}
 	}
+	run["docs/train-with-pytorch.md"] = []string{"sh", "yaml", "diff"} // applied by plugins/python/tests/test_torch_examples.py
 	code := []string{"bash", "console", "diff", "go", "javascript", "python", "sh", "yaml"}
 	found := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

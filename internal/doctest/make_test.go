@@ -32,3 +32,20 @@ func TestMakeNodeSaysThatItIsSkipped(t *testing.T) {
 		t.Errorf("the last line is %q", last)
 	}
 }
+
+// The same of `make torch` where there is no Python with torch.
+func TestMakeTorchSaysThatItIsSkipped(t *testing.T) {
+	for name, python := range map[string]string{"missing": "/no/such/python3", "not a Python": "false"} {
+		t.Run(name, func(t *testing.T) {
+			command := exec.Command("make", "--no-print-directory", "torch", "QUARTET_TORCH="+python)
+			command.Dir = root
+			out, err := command.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if !strings.HasPrefix(string(out), "make torch: SKIPPED: "+python+" has no torch or no pytest; ") {
+				t.Errorf("it says %q", out)
+			}
+		})
+	}
+}

@@ -32,6 +32,7 @@ import socket
 import ssl
 import threading
 import time
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -43,7 +44,9 @@ MAX_LINE = 64 << 10  # bytes, the end included
 STOPPED = 75  # exit code of a job that can go on later
 
 MAX_TOKEN = 16 << 10  # bytes
+MAX_METRIC = 128  # bytes of a name
 
+_MOST_METRICS, _MOST_AMOUNT = 128, 1e30
 _FIRST_WAIT, _LONG_WAIT, _FLUSH_LIMIT = 0.05, 5.0, 1.0  # seconds
 _DIAL_LIMIT, _PROBE_AFTER, _PROBES = 10.0, 5, 3  # seconds, for a scheduler on another machine
 
@@ -138,8 +141,8 @@ class Agent:
         self._worlds = worlds
         self.error: Optional[str] = None  # what last went wrong with the connection
         self._lock = threading.Lock()
-        self._say: dict[str, dict[str, Any]] = {}
-        self._said: dict[str, dict[str, Any]] = {}
+        self._say: dict[str, Any] = {}  # the latest of each kind, but of metrics a list
+        self._said: dict[str, Any] = {}
         self._told = Told()
         self._closing = False
         self._thread: Optional[threading.Thread] = None
@@ -158,6 +161,24 @@ class Agent:
         amounts = {"pass_seconds": pass_seconds, "step_seconds": step_seconds, "gradient_square": gradient_square,
                    "gradient_variance": gradient_variance, "progress": progress}
         self._put("report", {**{k: int(v) for k, v in counts.items()}, **{k: float(v) for k, v in amounts.items()}})
+
+    def metric(self, name: str, value: float, step: float = 0.0) -> None:
+        """Says what a metric has become, such as the loss, as of a step of the training. Values are said in their order; of more than
+        128 that could not be said yet, the oldest are dropped."""
+        problems = []
+        if not 1 <= len(name.encode()) <= MAX_METRIC or any(unicodedata.category(c) == "Cc" for c in name):
+            problems.append(f"metric: name {name!r} must have from 1 to {MAX_METRIC} bytes, and no control characters")
+        if not (math.isfinite(step) and 0 <= step <= _MOST_AMOUNT):
+            problems.append(f"metric: step of {name!r} is {step}, must be a number from 0 to {_MOST_AMOUNT}")
+        if not (math.isfinite(value) and abs(value) <= _MOST_AMOUNT):
+            problems.append(f"metric: {name!r} is {value}, must be a finite number of size {_MOST_AMOUNT} at most")
+        if problems:
+            raise ValueError("\n".join(problems))
+        if self._thread:
+            with self._lock:
+                metrics = self._say.get("metrics", [])
+                self._say["metrics"] = [*metrics, {"name": name, "step": float(step), "value": float(value)}][-_MOST_METRICS:]
+            self._nudge()
 
     def checkpointed(self, progress: float) -> None:
         """Says that a checkpoint is complete."""
@@ -255,12 +276,16 @@ class Agent:
     def _talk(self, connection: socket.socket, hello: dict[str, Any]) -> bool:
         """Talks until the agent is closed and all is said; _Ended or OSError when the connection ends before."""
         with self._lock:
-            self._say = {"hello": hello, **self._said, **self._say}
+            metrics = [*self._said.get("metrics", []), *self._say.get("metrics", [])][-_MOST_METRICS:]
+            self._say = {"hello": hello, **self._said, **self._say, **({"metrics": metrics} if metrics else {})}
         read, heard = b"", False
         while True:
             with self._lock:
                 line, self._say = self._say, {}
-                self._said.update((k, v) for k, v in line.items() if k != "hello")
+                self._said.update((k, v) for k, v in line.items() if k not in ("hello", "metrics"))
+                if "metrics" in line:  # of each the last is repeated to the next scheduler
+                    last = {m["name"]: m for m in [*self._said.get("metrics", []), *line["metrics"]]}
+                    self._said["metrics"] = list(last.values())[-_MOST_METRICS:]
                 closing = self._closing
             if line:
                 connection.settimeout(_FLUSH_LIMIT if closing else None)

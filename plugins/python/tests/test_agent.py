@@ -140,6 +140,32 @@ def test_conversation(place):
     connection.close()
 
 
+def test_metrics(place):
+    scheduler = Scheduler(place)
+    agent = place.started()
+    connection, lines = scheduler.accept()
+    agent.metric("loss", -0.5, 12)
+    assert until(lines, "metrics") == [{"name": "loss", "step": 12.0, "value": -0.5}]
+    for step in range(300):
+        agent.metric("accuracy", step, step)
+    heard = []
+    while not heard or heard[-1]["step"] < 299:
+        heard += until(lines, "metrics")
+    steps = [m["step"] for m in heard]
+    assert steps == sorted(set(steps)) and {m["name"] for m in heard} == {"accuracy"}
+    for name, value, step, wrong in (
+        ("loss", float("nan"), 0, "'loss' is nan, must be a finite number"), ("", 1, 0, "name '' must have from 1 to 128 bytes"),
+        ("a\nb", 1, 0, "no control characters"), ("x" * 129, 1, 0, "from 1 to 128 bytes"), ("loss", 1, -1, "step of 'loss' is -1"),
+    ):
+        with pytest.raises(ValueError, match=wrong):
+            agent.metric(name, value, step)
+    connection.close()
+    connection, lines = scheduler.accept()
+    assert until(lines, "metrics")[:2] == [{"name": "loss", "step": 12.0, "value": -0.5}, {"name": "accuracy", "step": 299.0, "value": 299.0}]
+    agent.close()
+    connection.close()
+
+
 @pytest.mark.parametrize("worlds", [False, True])
 def test_takes_worlds(place, worlds):
     scheduler = Scheduler(place)

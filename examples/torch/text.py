@@ -1,0 +1,39 @@
+"""A tiny transformer learns to write like the decisions of Quartet, on a number of replicas."""
+
+import argparse
+import pathlib
+
+import torch
+import torch.nn.functional as F
+import quartet_torch
+from parts import Text, Transformer
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("--epochs", type=int, default=5)
+    options.add_argument("--batch", type=int, default=16)
+    options.add_argument("--rate", type=float, default=0.002)
+    options.add_argument("--block", type=int, default=64)
+    options.add_argument("--text", default=pathlib.Path(__file__).parents[2] / "docs/adr")
+    o = options.parse_args()
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    job = quartet_torch.init("gloo")
+    text = Text(o.text, o.block)
+    model = job.model(Transformer(o.block))
+    optimizer = job.optimizer(torch.optim.Adam(model.parameters(), lr=o.rate), scaling="adamscale")
+    loader = job.loader(text, o.batch)
+    for epoch in job.epochs(o.epochs):
+        for inputs, targets in loader:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+            loss.backward()
+            optimizer.step()
+        job.metric("loss", loss.item())
+        if job.rank == 0:
+            print(f"epoch {epoch}: loss {loss.item():.4f}", flush=True)
+
+
+main()

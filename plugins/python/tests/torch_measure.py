@@ -1,0 +1,134 @@
+"""Measurements for docs/results/pytorch.md: what a step costs more, and the pause of a resize.
+
+PYTHONPATH=plugins/python python3 plugins/python/tests/torch_measure.py overhead
+PYTHONPATH=plugins/python python3 plugins/python/tests/torch_measure.py pause
+"""
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+import torch
+import torch.multiprocessing
+import torch.nn.functional as F
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+from torch_scheduler import Run, Scheduler, until
+
+import quartet_torch
+
+BATCH, WIDTH, BLOCK, BLOCKS = 128, 320, 10, 40
+
+
+def network():
+    return torch.nn.Sequential(torch.nn.Linear(256, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU(),
+                               torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, 10))
+
+
+def steps(model, optimizer, batches):
+    for x, y in batches:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        yield
+
+
+def replica(rank, replicas, folder, agent, into):
+    """Blocks of steps of a plain training and of an elastic one by turns, so that both see the same machine."""
+    torch.set_num_threads(1)
+    os.environ.update({"QUARTET_RANK": str(rank), "QUARTET_REPLICAS": str(replicas), "QUARTET_RENDEZVOUS": folder, "QUARTET_JOB": "train",
+                       "QUARTET_AGENT": agent})
+    data = TensorDataset(torch.randn(1 << 16, 256), torch.randint(10, (1 << 16,)))
+    job = quartet_torch.init()
+    plain = DistributedDataParallel(network())
+    plain_steps = steps(plain, torch.optim.SGD(plain.parameters(), 0.01),
+                        DataLoader(data, BATCH // replicas, sampler=DistributedSampler(data)))
+    model = job.model(network())
+    optimizer = job.optimizer(torch.optim.SGD(model.parameters(), 0.01))
+    loader = job.loader(data, BATCH)
+    job.begin()
+    elastic_steps = steps(model, optimizer, loader)
+    times = {"plain": [], "elastic": [], "plain busy": [], "elastic busy": []}
+    for _ in range(BLOCKS):
+        for name, some in (("plain", plain_steps), ("elastic", elastic_steps)):
+            began, busy = time.perf_counter(), time.process_time()
+            for _ in range(BLOCK):
+                next(some)
+            times[name].append((time.perf_counter() - began) / BLOCK)
+            times[name + " busy"].append((time.process_time() - busy) / BLOCK)
+    if rank == 0:
+        torch.save(times, into)
+    elastic_steps.close()
+    job.done()
+
+
+def overhead():
+    for replicas in (1, 2):
+        scheduler = Scheduler()
+        with tempfile.TemporaryDirectory() as folder:
+            into = os.path.join(folder, "times")
+            torch.multiprocessing.spawn(replica, (replicas, folder, scheduler.path, into), replicas)
+            times = torch.load(into)
+        reports = len(scheduler.heard("report"))
+        scheduler.close()
+        # A quick block of each, and the middle one: others disturb many.
+        # The time of processors says what a step costs also where others take most of the machine.
+        for name, at, what in (("a tenth are quicker", BLOCKS // 10, ""), ("median", BLOCKS // 2, ""),
+                               ("time of processors, median", BLOCKS // 2, " busy")):
+            plain, elastic = (1000 * sorted(times[k + what])[at] for k in ("plain", "elastic"))
+            print(f"{replicas} replicas, {name}: {plain:.2f} ms plain, {elastic:.2f} ms elastic, {100 * (elastic / plain - 1):+.1f} %, "
+                  f"{reports} reports", flush=True)
+
+
+def world(generation, rank, replicas):
+    return {"generation": generation, "rank": rank, "replicas": replicas, "nodes": 1, "address": "localhost"}
+
+
+LONG = ("--samples", 100000, "--epochs", 1, "--pause", 0.02)
+
+
+def joined():
+    """Seconds without a step when a replica joins another one in place, which trains on until it is there."""
+    scheduler = Scheduler()
+    first = Run(1, "--worlds", *LONG, scheduler=scheduler)
+    until(lambda: len(first.all("seen")) > 5, "steps")
+    second = Run(1, "--worlds", *LONG, scheduler=scheduler, first=1, of=2, rendezvous=first.rendezvous)
+    until(lambda: 1 in scheduler.connections, "the second replica")
+    scheduler.tell(1, world=world(1, 1, 2))
+    scheduler.tell(0, world=world(1, 0, 2))
+    until(lambda: sum(line["replicas"] == 2 for line in first.all("seen")) > 3, "steps of both")
+    alone = max(line["time"] for line in first.all("seen") if line["replicas"] == 1)
+    together = min(line["time"] for line in first.all("seen") if line["replicas"] == 2)
+    first.kill()
+    second.kill()
+    scheduler.close()
+    return together - alone
+
+
+def restarted():
+    """Seconds without a step when a replica is stopped, and two go on from its checkpoint."""
+    scheduler = Scheduler()
+    with tempfile.TemporaryDirectory() as checkpoint:
+        run = Run(1, *LONG, scheduler=scheduler, checkpoint=checkpoint)
+        until(lambda: len(run.all("seen")) > 5, "steps")
+        scheduler.tell(0, stop={"grace_seconds": 10})
+        run.wait()
+        again = Run(2, *LONG, scheduler=scheduler, checkpoint=checkpoint)
+        until(lambda: again.all("seen"), "a step")
+        seconds = min(line["time"] for line in again.all("seen")) - max(line["time"] for line in run.all("seen"))
+        again.kill()
+    scheduler.close()
+    return seconds
+
+
+def pause(times=5):
+    """Of a training that goes from one replica to two."""
+    for name, measure in (("in place", joined), ("restarted", restarted)):
+        found = [measure() for _ in range(times)]
+        print(f"{name}: {statistics.median(found):.2f} s at the median of {times} (from {min(found):.2f} to {max(found):.2f})")
+
+
+if __name__ == "__main__":
+    {"overhead": overhead, "pause": pause}[sys.argv[1]]()
