@@ -159,6 +159,7 @@ def test_metrics(place):
     ):
         with pytest.raises(ValueError, match=wrong):
             agent.metric(name, value, step)
+    lines.close()
     connection.close()
     connection, lines = scheduler.accept()
     assert until(lines, "metrics")[:2] == [{"name": "loss", "step": 12.0, "value": -0.5}, {"name": "accuracy", "step": 299.0, "value": 299.0}]
