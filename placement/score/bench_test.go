@@ -1,6 +1,7 @@
 package score_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -15,11 +16,12 @@ type crowd struct {
 	running []run
 }
 
-func newCrowd(scorer func(*score.Typical) score.Scorer) *crowd {
+// newCrowd has tasks of so many amounts of CPUs.
+func newCrowd(scorer func(*score.Typical) score.Scorer, amounts int) *crowd {
 	c := &crowd{random: rand.New(rand.NewPCG(5, 6))}
 	for range 1000 {
 		c.tasks = append(c.tasks, score.Task{
-			CPU: 1000 * int64(1+c.random.IntN(12)), Memory: 1 << 12, Devices: 1, Milli: []int32{110, 230, 320, 470, 470, 650, 810, 810, 1000, 1000}[c.random.IntN(10)],
+			CPU: int64(12_000 / amounts * (1 + c.random.IntN(amounts))), Memory: 1 << 12, Devices: 1, Milli: []int32{110, 230, 320, 470, 470, 650, 810, 810, 1000, 1000}[c.random.IntN(10)],
 		})
 	}
 	var nodes []score.Node
@@ -53,7 +55,7 @@ func (c *crowd) leave() {
 func TestQuietPathAllocatesNothing(t *testing.T) {
 	for name, scorer := range scorers {
 		t.Run(name, func(t *testing.T) {
-			c := newCrowd(scorer)
+			c := newCrowd(scorer, 12)
 			for range 200 { // every kind of task is known
 				c.leave()
 				c.arrive()
@@ -74,13 +76,15 @@ func TestQuietPathAllocatesNothing(t *testing.T) {
 // A departure and an arrival on 10,000 devices that are nearly full.
 func BenchmarkPlacement(b *testing.B) {
 	for name, scorer := range scorers {
-		b.Run(name, func(b *testing.B) {
-			c := newCrowd(scorer)
-			b.ReportAllocs()
-			for b.Loop() {
-				c.leave()
-				c.arrive()
-			}
-		})
+		for _, amounts := range []int{12, 100, 300, 1000} {
+			b.Run(fmt.Sprintf("%s/CPUs=%d", name, amounts), func(b *testing.B) {
+				c := newCrowd(scorer, amounts)
+				b.ReportAllocs()
+				for b.Loop() {
+					c.leave()
+					c.arrive()
+				}
+			})
+		}
 	}
 }
