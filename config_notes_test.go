@@ -88,3 +88,37 @@ backend: {type: simulator, config: {restart_overhead: 30s}}
 		})
 	}
 }
+
+// Allocations that count whole devices where jobs have parts are told of, with those that count parts.
+func TestAllocationsThatCountWholeDevicesAreNoted(t *testing.T) {
+	note := func(at, who string) []string {
+		return []string{at + `: pipeline.allocation.type: jobs have parts of devices, and "allocation/` + who + `" counts whole ones: it grants no more jobs than would fit if each had its devices alone; ` +
+			"allocations that count parts: drf, fifo, ftf, las, srtf, tetris, tiresias"}
+	}
+	for name, tc := range map[string]struct {
+		sharing, allocation string
+		want                []string
+	}{
+		"whole devices":               {"none", "optimus", nil},
+		"turns":                       {"timeslice", "antman", nil},
+		"parts, counted whole":        {"fractional", "optimus", note("notes.yaml:4:25", "optimus")},
+		"slices, counted whole":       {"mig", "afs", note("notes.yaml:4:25", "afs")},
+		"parts, counted":              {"fractional", "las", nil},
+		"parts, counted, and all are": {"fractional", "{type: fifo, config: {queue: all}}", nil},
+		"slices, counted":             {"mig", "tiresias", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := tc.allocation
+			if a[0] != '{' {
+				a = "{type: " + a + "}"
+			}
+			rest := "pipeline: {allocation: " + a + ", placement: {type: " + map[bool]string{true: "antman", false: "first_fit"}[tc.sharing == "timeslice"] + "}}\n"
+			if tc.sharing == "fractional" || tc.sharing == "mig" {
+				rest = "pipeline: {allocation: " + a + ", placement: {type: fgd}}\n"
+			}
+			if diff := cmp.Diff(tc.want, notesOf(t, rest, "cluster.sharing="+tc.sharing)); diff != "" {
+				t.Errorf("notes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

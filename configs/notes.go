@@ -147,6 +147,9 @@ func settingsOf[S any](l *loader, s Selected[S], path string, factories []core.F
 
 // noteSharing tells when jobs may take turns on a device and none ever will. Plugins do not tell whether they put jobs together; what they might do is no note.
 func (l *loader) noteSharing(c *Config) {
+	if how, err := core.SharingOf(c.Cluster.Sharing); err == nil && how.Parts() {
+		l.noteWholeDevices(c)
+	}
 	if c.Cluster.Sharing != core.TimeSlice.String() {
 		return
 	}
@@ -177,4 +180,26 @@ func (l *loader) noteSharing(c *Config) {
 		hint += "; placements that do by themselves: " + strings.Join(packing, ", ")
 	}
 	l.note(c, "cluster.sharing", hint, "nobody shares a device: %q puts no jobs on devices together", a.ID)
+}
+
+// noteWholeDevices tells when jobs have parts of devices, and an allocation stops granting where the devices would be used up if they were whole. What a plugin
+// counts is its own matter.
+func (l *loader) noteWholeDevices(c *Config) {
+	a := c.Allocation
+	if a.ID == "" || a.Remote != nil && !a.Remote.Isolated {
+		return
+	}
+	if _, counts := settingsOf(l, a, "pipeline.allocation", l.catalog.Allocation).(core.CountsParts); counts {
+		return
+	}
+	var others []string
+	for _, f := range l.catalog.Allocation {
+		config, problems := f.Decode(nil)
+		if _, counts := config.(core.CountsParts); counts && len(problems) == 0 {
+			others = append(others, f.Type)
+		}
+	}
+	slices.Sort(others)
+	l.note(c, "pipeline.allocation.type", "allocations that count parts: "+strings.Join(others, ", "),
+		"jobs have parts of devices, and %q counts whole ones: it grants no more jobs than would fit if each had its devices alone", a.ID)
 }
