@@ -225,3 +225,24 @@ func quoteAll(names []string) string {
 	}
 	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
+
+// noteShares tells of jobs that ask for parts or slices of devices, which the cluster does not give: they have whole ones, or the parts that they name beside the slice.
+func (c *Composition) noteShares(cluster *core.Cluster, w *workload.Workload) {
+	parts, profiles := 0, 0
+	for i := range w.Jobs {
+		switch share := w.Jobs[i].Spec.Share; {
+		case share == nil || cluster.Sharing == core.Mig:
+		case share.Profile != "":
+			profiles++
+		case share.Milli == core.WholeDevice || cluster.Sharing == core.Fractional || share.Milli == 0 && cluster.Sharing == core.TimeSlice:
+		default:
+			parts++
+		}
+	}
+	if parts > 0 {
+		c.note(fmt.Sprintf("%d of %d jobs ask for parts of devices (share_milli), and have whole ones: cluster.sharing is %s; parts are given by fractional, and slices by mig", parts, len(w.Jobs), cluster.Sharing))
+	}
+	if profiles > 0 {
+		c.note(fmt.Sprintf("%d of %d jobs ask for slices (mig_profile), which cluster.sharing: %s does not give; mig does", profiles, len(w.Jobs), cluster.Sharing))
+	}
+}

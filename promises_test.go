@@ -208,3 +208,32 @@ func TestPromisesWithoutAnInterval(t *testing.T) {
 		}
 	}
 }
+
+// Where jobs share devices a note says that whole ones are counted, so that jobs may be declined which would fit.
+func TestPromisesWhereDevicesAreShared(t *testing.T) {
+	t.Parallel()
+	const want = "admission/deadline promises deadlines, and may break them: it counts whole devices, and the cluster shares them; for the same reason it may decline jobs that would fit beside others"
+	for sharing, told := range map[string]int{"none": 0, "fractional": 1, "mig": 1} {
+		c, err := quartet.Load(quartet.Builtins(), configs.Options{
+			Files: []string{"default.yaml"}, Env: os.LookupEnv, Sets: []string{
+				"pipeline.admission=[{type: deadline}]", "pipeline.allocation={type: elasticflow}", "pipeline.placement={type: best_fit}", "cluster.sharing=" + sharing,
+				"workload.config.jobs=3", "output.write=[]", "round={interval: 60s, on_events: true}",
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := 0
+		c.Note = func(text string) {
+			if text == want {
+				notes++
+			}
+		}
+		if _, err := c.Simulate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if notes != told {
+			t.Errorf("sharing %s: %d notes, want %d", sharing, notes, told)
+		}
+	}
+}

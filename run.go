@@ -118,6 +118,7 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	if err := c.checkFit(ctx, e.cluster, e.jobs); err != nil {
 		return nil, err
 	}
+	c.noteShares(e.cluster, e.jobs)
 	stages, err := BuildStages(c.Config, e.log)
 	if err != nil {
 		return nil, err
@@ -196,7 +197,7 @@ func (e *execution) notePromises(stages *core.Stages) {
 		}
 		switch {
 		case e.cluster.Sharing != core.Exclusive:
-			e.note(who + "it counts whole devices, and the cluster shares them")
+			e.note(who + "it counts whole devices, and the cluster shares them; for the same reason it may decline jobs that would fit beside others")
 		case e.cluster.CountsResources:
 			e.note(who + "it counts devices, and the cluster CPUs and memory as well; with --set cluster.count_resources=false")
 		}

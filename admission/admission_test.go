@@ -186,18 +186,53 @@ func TestQuotaByDominantShare(t *testing.T) {
 		v.Code, v.Message = core.Reject, "the job alone exceeds the share of its tenant"
 		return v
 	}
+	whatever := func(v core.Verdict) core.Verdict {
+		v.Code, v.Message = core.Reject, "the job alone exceeds the share of its tenant, whatever nodes may join"
+		return v
+	}
 	cases := map[string]struct {
 		jobs   []*coretest.JobBuilder
 		change func(*core.Cluster)
 		want   []core.Verdict
 	}{
-		"devices":            {jobs: []*coretest.JobBuilder{active(3), pending(2)}, want: []core.Verdict{exceeded(1, 2, 1, "devices")}},
-		"CPUs":               {jobs: []*coretest.JobBuilder{active(2).Asks(3, 0), pending(1).Asks(3, 0)}, want: []core.Verdict{exceeded(1, 3, 2, "cpus")}},
-		"memory":             {jobs: []*coretest.JobBuilder{active(1).Asks(1, 80), pending(1).Asks(1, 30)}, want: []core.Verdict{exceeded(1, 30, 20, "GB")}},
-		"the dominant one":   {jobs: []*coretest.JobBuilder{active(2).Asks(3, 45), pending(2).Asks(3, 45)}, want: []core.Verdict{exceeded(1, 90, 10, "GB")}},
-		"just the share":     {jobs: []*coretest.JobBuilder{active(2).Asks(2, 25), pending(2).Asks(2, 25)}},
-		"alone":              {jobs: []*coretest.JobBuilder{pending(1).Asks(9, 0)}, want: []core.Verdict{alone(exceeded(0, 9, 8, "cpus"))}},
-		"alone, may grow":    {jobs: []*coretest.JobBuilder{pending(1).Asks(9, 0)}, change: func(c *core.Cluster) { c.MayGrow = true }, want: []core.Verdict{exceeded(0, 9, 8, "cpus")}},
+		"devices":          {jobs: []*coretest.JobBuilder{active(3), pending(2)}, want: []core.Verdict{exceeded(1, 2, 1, "devices")}},
+		"CPUs":             {jobs: []*coretest.JobBuilder{active(2).Asks(3, 0), pending(1).Asks(3, 0)}, want: []core.Verdict{exceeded(1, 3, 2, "cpus")}},
+		"memory":           {jobs: []*coretest.JobBuilder{active(1).Asks(1, 80), pending(1).Asks(1, 30)}, want: []core.Verdict{exceeded(1, 30, 20, "GB")}},
+		"the dominant one": {jobs: []*coretest.JobBuilder{active(2).Asks(3, 45), pending(2).Asks(3, 45)}, want: []core.Verdict{exceeded(1, 90, 10, "GB")}},
+		"just the share":   {jobs: []*coretest.JobBuilder{active(2).Asks(2, 25), pending(2).Asks(2, 25)}},
+		"alone":            {jobs: []*coretest.JobBuilder{pending(1).Asks(9, 0)}, want: []core.Verdict{alone(exceeded(0, 9, 8, "cpus"))}},
+		"alone, may grow":  {jobs: []*coretest.JobBuilder{pending(1).Asks(9, 0)}, change: func(c *core.Cluster) { c.MayGrow = true }, want: []core.Verdict{exceeded(0, 9, 8, "cpus")}},
+		"alone, a pool": {
+			jobs: []*coretest.JobBuilder{pending(6), pending(5)},
+			change: func(c *core.Cluster) {
+				c.MayGrow, c.Pools = true, []core.Pool{{Name: "p", Devices: 2, Max: 1}}
+			},
+			want: []core.Verdict{whatever(exceeded(0, 6, 5, "devices")), exceeded(1, 5, 4, "devices")},
+		},
+		"alone, a pool of nodes that are there": {
+			jobs: []*coretest.JobBuilder{pending(5), pending(6)},
+			change: func(c *core.Cluster) {
+				c.Nodes[0].Pool, c.MayGrow, c.Pools = "p", true, []core.Pool{{Name: "q", Devices: 8, Max: 0}, {Name: "p", Devices: 2, Max: 2}}
+			},
+			want: []core.Verdict{exceeded(0, 5, 4, "devices"), whatever(exceeded(1, 6, 5, "devices"))},
+		},
+		"alone, CPUs of a pool": {
+			jobs: []*coretest.JobBuilder{pending(1).Asks(13, 0), pending(1).Asks(12, 0)},
+			change: func(c *core.Cluster) {
+				c.MayGrow, c.Pools = true, []core.Pool{{Name: "p", Devices: 2, CPUs: 4, Max: 2}}
+			},
+			want: []core.Verdict{whatever(exceeded(0, 13, 12, "cpus")), exceeded(1, 12, 8, "cpus")},
+		},
+		"alone, a pool that does not tell its CPUs": {
+			jobs:   []*coretest.JobBuilder{pending(1).Asks(13, 0)},
+			change: func(c *core.Cluster) { c.MayGrow, c.Pools = true, []core.Pool{{Name: "p", Devices: 2, Max: 2}} },
+			want:   []core.Verdict{exceeded(0, 13, 8, "cpus")},
+		},
+		"alone, a pool that nobody has grow": {
+			jobs:   []*coretest.JobBuilder{pending(5)},
+			change: func(c *core.Cluster) { c.Pools = []core.Pool{{Name: "p", Devices: 2, Max: 1}} },
+			want:   []core.Verdict{alone(exceeded(0, 5, 4, "devices"))},
+		},
 		"of each tenant":     {jobs: []*coretest.JobBuilder{active(4), pending(4).Tenant("blue")}},
 		"nobody counts CPUs": {jobs: []*coretest.JobBuilder{pending(1).Asks(9, 0)}, change: func(c *core.Cluster) { c.CountsResources = false }},
 		"a node is unknown":  {jobs: []*coretest.JobBuilder{pending(1).Asks(9, 0)}, change: func(c *core.Cluster) { c.Nodes[1].CPUs = 0 }},
@@ -244,5 +279,77 @@ func TestQuotaIsAskedAgain(t *testing.T) {
 		if diff := cmp.Diff([]core.Verdict{}, verdicts, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("verdicts (-want +got):\n%s", diff)
 		}
+	}
+}
+
+// Jobs that have parts of devices count for these, and those that take turns for whole ones.
+func TestPartsOfDevicesAreCounted(t *testing.T) {
+	quarter := func(milli int) *coretest.JobBuilder { return pending(1).Share(milli) }
+	held := func(id core.JobID, code core.Code, reason core.Reason, wanted, available float64, message string) core.Verdict {
+		return core.Verdict{Job: id, Code: code, Reason: reason, Wanted: wanted, Available: available, Unit: "devices", Message: message}
+	}
+	alone, share := "the job alone exceeds the quota of its tenant", "the job alone exceeds the share of its tenant"
+	jobs := []*coretest.JobBuilder{quarter(250).Waiting(), quarter(250), quarter(500), quarter(250), quarter(0)} // 1.25 together
+	load := func(c core.Factory[core.Admitter], config any) func(*testing.T, *core.View) []core.Verdict {
+		return func(t *testing.T, v *core.View) []core.Verdict {
+			p, err := c.New(config, core.Settings{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := p.Admit(t.Context(), v, v.Jobs[1:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+	}
+	shares := func(part float64) func(*testing.T, *core.View) []core.Verdict {
+		return load(NewQuota(), &QuotaConfig{DefaultShare: part})
+	}
+	for name, tc := range map[string]struct {
+		admit func(*testing.T, *core.View) []core.Verdict
+		how   core.Sharing
+		want  []core.Verdict
+	}{
+		"quota": {load(NewQuota(), &QuotaConfig{DefaultDevices: 1}), core.Fractional, []core.Verdict{
+			held(3, core.Defer, core.QuotaExceeded, 0.25, 0, ""),
+			{Job: 4, Code: core.Defer, Reason: core.QuotaExceeded, Message: "an earlier job of its tenant waits for quota"},
+		}},
+		"quota by share": {shares(0.5), core.Fractional, []core.Verdict{
+			held(2, core.Defer, core.QuotaExceeded, 0.5, 0, ""), held(3, core.Defer, core.QuotaExceeded, 0.25, 0, ""),
+			{Job: 4, Code: core.Defer, Reason: core.QuotaExceeded, Message: "an earlier job of its tenant waits for quota"},
+		}},
+		"too large for the share": {shares(0.25), core.Fractional, []core.Verdict{
+			held(1, core.Defer, core.QuotaExceeded, 0.25, 0, ""), held(2, core.Reject, core.QuotaExceeded, 0.5, 0, share), held(3, core.Defer, core.QuotaExceeded, 0.25, 0, ""),
+			{Job: 4, Code: core.Defer, Reason: core.QuotaExceeded, Message: "an earlier job of its tenant waits for quota"},
+		}},
+		"load": {load(NewLoadThreshold(), &LoadThresholdConfig{Factor: 1}), core.Fractional, []core.Verdict{
+			held(3, core.Defer, core.LoadLimit, 0.25, 0, ""), held(4, core.Defer, core.LoadLimit, 0, 0, ""),
+		}},
+		"all fit":          {load(NewFitsAll(), &FitsAllConfig{Misfits: queueMisfits, Batch: smallestBatch}), core.Fractional, []core.Verdict{held(3, core.Defer, core.LoadLimit, 0.25, 0, "")}},
+		"all fit, dropped": {load(NewFitsAll(), &FitsAllConfig{Misfits: dropMisfits, Batch: smallestBatch}), core.Fractional, []core.Verdict{held(3, core.Reject, core.LoadLimit, 0.25, 0, "")}},
+		"quota, turns": {load(NewQuota(), &QuotaConfig{DefaultDevices: 1}), core.TimeSlice, []core.Verdict{
+			held(1, core.Defer, core.QuotaExceeded, 1, 0, ""), held(2, core.Defer, core.QuotaExceeded, 1, 0, ""),
+			held(3, core.Defer, core.QuotaExceeded, 1, 0, ""), held(4, core.Defer, core.QuotaExceeded, 1, 0, ""),
+		}},
+		"share, nobody shares": {shares(0.5), core.Exclusive, []core.Verdict{
+			held(1, core.Reject, core.QuotaExceeded, 1, 0, share), held(2, core.Reject, core.QuotaExceeded, 1, 0, share),
+			held(3, core.Reject, core.QuotaExceeded, 1, 0, share), held(4, core.Reject, core.QuotaExceeded, 1, 0, share),
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := coretest.MakeCluster().Nodes(1, "t4", 1).Obj()
+			c.Sharing, c.MaxOwners = tc.how, 2
+			if diff := cmp.Diff(tc.want, tc.admit(t, coretest.MakeView(c).Jobs(jobs...).Obj())); diff != "" {
+				t.Errorf("verdicts (-want +got):\n%s", diff)
+			}
+		})
+	}
+	c := coretest.MakeCluster().Nodes(1, "t4", 2).Obj()
+	c.Sharing = core.Fractional
+	v := coretest.MakeView(c).Jobs(pending(1).Share(0).Waiting(), pending(3).Share(500)).Obj()
+	want := []core.Verdict{held(1, core.Reject, core.QuotaExceeded, 1.5, 1, alone)}
+	if diff := cmp.Diff(want, load(NewQuota(), &QuotaConfig{DefaultDevices: 1})(t, v)); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
 	}
 }

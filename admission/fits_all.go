@@ -33,7 +33,7 @@ func NewFitsAll() core.Factory[core.Admitter] {
 		Summary: "admits while all jobs can run at once on their least devices, and drops or queues the rest",
 		Description: "A job is admitted in submission order if the least numbers of devices of all admitted jobs, its own included, fit on the ready nodes. " +
 			"With misfits: drop one that does not fit is rejected, as in the publication; with queue it waits, and those behind it are tried. " +
-			"A batch that so few devices do not hold at once raises the number. One that would fit with the nodes that pools may still get waits for them; with drop, one that would not beside the others is rejected then too. Devices of all types count alike. O(active + waiting jobs) a round.",
+			"A batch that so few devices do not hold at once raises the number. One that would fit with the nodes that pools may still get waits for them; with drop, one that would not beside the others is rejected then too. Devices of all types count alike, and where jobs have parts of devices these count. O(active + waiting jobs) a round.",
 		Source: "Saxena et al., MASCOTS'20",
 	}, FitsAllConfig{Misfits: queueMisfits, Batch: smallestBatch}, func(c FitsAllConfig, _ core.Settings) (core.Admitter, error) {
 		return &fitsAll{config: c}, nil
@@ -47,7 +47,7 @@ type fitsAll struct {
 	verdicts []core.Verdict
 }
 
-// misfit is a job that does not fit: how many devices it needs, and how many were left when it was its turn.
+// misfit is a job that does not fit: what it needs of devices, and what was left when it was its turn, in core.PartUnits.
 type misfit struct {
 	job         core.JobID
 	least, left int
@@ -55,13 +55,13 @@ type misfit struct {
 
 func (p *fitsAll) Admit(_ context.Context, v *core.View, waiting []*core.Job) ([]core.Verdict, error) {
 	p.verdicts = p.verdicts[:0]
-	left := v.Devices
+	left := v.Devices * core.PartUnits
 	for _, id := range v.Active {
-		left -= p.least(v.Jobs[id].JobSpec)
+		left -= taken(v.Cluster, v.Jobs[id].JobSpec, p.least(v.Jobs[id].JobSpec))
 	}
 	p.misfits = p.misfits[:0]
 	for _, j := range waiting {
-		if least := p.least(j.JobSpec); least <= left {
+		if least := taken(v.Cluster, j.JobSpec, p.least(j.JobSpec)); least <= left {
 			left -= least
 		} else {
 			p.misfits = append(p.misfits, misfit{j.ID, least, max(left, 0)})
@@ -69,13 +69,13 @@ func (p *fitsAll) Admit(_ context.Context, v *core.View, waiting []*core.Job) ([
 	}
 	hoped, grows := left, grows(v.Cluster)
 	if grows {
-		hoped += v.Cluster.MayHave() - v.Devices
+		hoped += (v.Cluster.MayHave() - v.Devices) * core.PartUnits
 	}
 	for _, m := range p.misfits {
 		verdict := core.Verdict{
-			Job: m.job, Code: core.Defer, Reason: core.LoadLimit, Wanted: float64(m.least), Available: float64(m.left), Unit: "devices",
+			Job: m.job, Code: core.Defer, Reason: core.LoadLimit, Wanted: devices(m.least), Available: devices(m.left), Unit: "devices",
 		}
-		switch large := m.least > v.Devices; {
+		switch large := m.least > v.Devices*core.PartUnits; {
 		case grows && (large || m.least <= hoped):
 			if verdict.Reason = core.AwaitingNodes; m.least <= hoped { // who needs more than may come takes nothing from those that wait for less
 				hoped -= m.least

@@ -21,7 +21,7 @@ func NewLoadThreshold() core.Factory[core.Admitter] {
 	return core.NewFactory(core.Info{
 		Type:    "load_threshold",
 		Summary: "admits in submission order while admitted demand stays below a multiple of the cluster",
-		Description: "A job is admitted while the devices that active jobs demand, its own included, are at most factor times the devices of ready nodes. " +
+		Description: "A job is admitted while the devices, or parts of them, that active jobs demand, its own included, are at most factor times the devices of ready nodes. " +
 			"The first job that does not fit holds back all behind it. Blox overshoots the threshold by one job; this does not. " +
 			"A job larger than the threshold is admitted when nothing else is active, for it would wait for ever. O(active + pending jobs) a round.",
 		Source: "Blox, EuroSys'24: load-based admission",
@@ -40,20 +40,20 @@ func (p *loadThreshold) Admit(_ context.Context, v *core.View, waiting []*core.J
 	p.verdicts = p.verdicts[:0]
 	load := 0
 	for _, id := range v.Active {
-		load += demand(v.Jobs[id].JobSpec)
+		load += taken(v.Cluster, v.Jobs[id].JobSpec, demand(v.Jobs[id].JobSpec))
 	}
 	limit := p.factor * float64(v.Devices)
 	holding := false
 	for _, j := range waiting {
-		wanted := demand(j.JobSpec)
-		if fits := float64(load+wanted) <= limit || load == 0; fits && !holding {
+		wanted := taken(v.Cluster, j.JobSpec, demand(j.JobSpec))
+		if fits := devices(load+wanted) <= limit || load == 0; fits && !holding {
 			load += wanted
 			continue
 		}
 		holding = true
 		p.verdicts = append(p.verdicts, core.Verdict{
 			Job: j.ID, Code: core.Defer, Reason: core.LoadLimit,
-			Wanted: float64(wanted), Available: max(limit-float64(load), 0), Unit: "devices",
+			Wanted: devices(wanted), Available: max(limit-devices(load), 0), Unit: "devices",
 		})
 	}
 	return p.verdicts, nil

@@ -49,8 +49,8 @@ func NewQuota() core.Factory[core.Admitter] {
 	return core.NewFactory(core.Info{
 		Type:    "quota",
 		Summary: "limits the devices and the number of active jobs of each tenant",
-		Description: "Counts the devices that the active jobs of a tenant demand, whether they run or wait. Jobs of a tenant are admitted in submission order; " +
-			"tenants do not hold back each other. A job that could never fit its tenant's quota is rejected. With a share, devices, CPUs and memory each count as a part of what the cluster has, and a job that waits is told which of them is short. O(active + pending jobs) a round.",
+		Description: "Counts the devices that the active jobs of a tenant demand, whether they run or wait; parts of devices where jobs have these. Jobs of a tenant are admitted in submission order; " +
+			"tenants do not hold back each other. A job that could never fit its tenant's quota is rejected. With a share, devices, CPUs and memory each count as a part of what the cluster has, or with the nodes that may join may have, and a job that waits is told which of them is short. O(active + pending jobs) a round.",
 	}, QuotaConfig{}, func(c QuotaConfig, _ core.Settings) (core.Admitter, error) { return newQuota(c), nil })
 }
 
@@ -65,16 +65,19 @@ type quota struct {
 }
 
 type tenant struct {
-	limit         TenantQuota
-	devices, jobs int
-	resources     core.Resources
-	holding       bool
+	limit       TenantQuota
+	taken, jobs int // of devices, in core.PartUnits; how many jobs
+	resources   core.Resources
+	holding     bool
 }
 
 // capacity is what the nodes of a cluster have, whatever their health; 0 of CPUs and memory where they are not counted, or some node does not tell.
 type capacity struct {
 	devices int
 	core.Resources
+	// coming is what the nodes have that pools may still get; without bounds where pools are not told, or do not tell what a node has.
+	coming struct{ devices, cpus, memoryGB float64 }
+
 	of            *core.Cluster
 	healthChanges int
 }
@@ -98,7 +101,47 @@ func (c *capacity) countIn(v *core.View) {
 	if !toldMemory {
 		c.MemoryGB = 0
 	}
+	c.countComing(v.Cluster)
 }
+
+func (c *capacity) countComing(of *core.Cluster) {
+	if len(of.Pools) == 0 {
+		c.coming.devices, c.coming.cpus, c.coming.memoryGB = math.Inf(1), math.Inf(1), math.Inf(1)
+	}
+	for i := range of.Pools {
+		p := &of.Pools[i]
+		nodes := p.Max
+		for k := range of.Nodes {
+			if n := &of.Nodes[k]; n.Pool == p.Name && n.Health != core.Gone {
+				nodes--
+			}
+		}
+		if nodes > 0 {
+			c.coming.devices += float64(nodes * p.Devices)
+			c.coming.cpus += bound(float64(nodes) * p.CPUs)
+			c.coming.memoryGB += bound(float64(nodes) * p.MemoryGB)
+		}
+	}
+}
+
+// bound is an amount that nodes tell, and none that they do not.
+func bound(amount float64) float64 {
+	if amount == 0 {
+		return math.Inf(1)
+	}
+	return amount
+}
+
+// most is what a part of a resource may come to: of what there is, and of what the nodes have that may join.
+func (c *capacity) most(share, all, coming float64) float64 {
+	if c.of.MayGrow {
+		all += coming
+	}
+	return partOf(share, all)
+}
+
+// partOf is a part of a resource, to the thousandth.
+func partOf(share, all float64) float64 { return math.Round(share*all*1000) / 1000 }
 
 func newQuota(c QuotaConfig) *quota {
 	p := &quota{
@@ -119,13 +162,13 @@ func (p *quota) Admit(_ context.Context, v *core.View, waiting []*core.Job) ([]c
 		p.tenants[i] = tenant{limit: p.tenants[i].limit}
 	}
 	for _, id := range v.Active {
-		p.tenant(v.Jobs[id]).admit(v.Jobs[id])
+		p.tenant(v.Jobs[id]).admit(v.Cluster, v.Jobs[id])
 	}
 	for _, j := range waiting {
 		t := p.tenant(j)
 		verdict, held := t.judge(j, &p.cluster)
 		if !held {
-			t.admit(j)
+			t.admit(v.Cluster, j)
 			continue
 		}
 		t.holding = t.holding || verdict.Code == core.Defer
@@ -150,9 +193,9 @@ func (p *quota) tenant(j *core.Job) *tenant {
 	return &p.tenants[p.ofJob[j.ID]-1]
 }
 
-func (t *tenant) admit(j *core.Job) {
+func (t *tenant) admit(c *core.Cluster, j *core.Job) {
 	n := demand(j.JobSpec)
-	t.devices += n
+	t.taken += taken(c, j.JobSpec, n)
 	t.resources = t.resources.Plus(j.Asks().Times(float64(n)))
 	t.jobs++
 }
@@ -163,14 +206,20 @@ func (t *tenant) judgeShare(j *core.Job, of *capacity) (core.Verdict, bool) {
 	wanted := j.Asks().Times(float64(n))
 	worst, found := core.Verdict{Job: j.ID, Code: core.Defer, Reason: core.QuotaExceeded}, 0.0
 	for _, r := range [...]struct {
-		unit              string
-		wanted, held, all float64
-	}{{"devices", float64(n), float64(t.devices), float64(of.devices)}, {"cpus", wanted.CPUs, t.resources.CPUs, of.CPUs}, {"GB", wanted.MemoryGB, t.resources.MemoryGB, of.MemoryGB}} {
-		limit := math.Round(t.limit.Share*r.all*1000) / 1000
+		unit                      string
+		wanted, held, all, coming float64
+	}{{"devices", devices(taken(of.of, j.JobSpec, n)), devices(t.taken), float64(of.devices), of.coming.devices}, {"cpus", wanted.CPUs, t.resources.CPUs, of.CPUs, of.coming.cpus}, {"GB", wanted.MemoryGB, t.resources.MemoryGB, of.MemoryGB, of.coming.memoryGB}} {
+		limit := partOf(t.limit.Share, r.all)
 		if part := (r.held + r.wanted) / r.all; r.all > 0 && r.wanted > 0 && r.held+r.wanted > limit+1e-9 && part > found {
 			found = part
 			worst.Wanted, worst.Available, worst.Unit = r.wanted, max(limit-r.held, 0), r.unit
-			if worst.Code, worst.Message = core.Defer, ""; r.wanted > limit && !of.of.MayGrow {
+			worst.Code, worst.Message = core.Defer, ""
+			switch most := of.most(t.limit.Share, r.all, r.coming); {
+			case r.wanted <= most:
+			case of.of.MayGrow:
+				worst.Code, worst.Available = core.Reject, most
+				worst.Message = "the job alone exceeds the share of its tenant, whatever nodes may join"
+			default:
 				worst.Code, worst.Message = core.Reject, "the job alone exceeds the share of its tenant"
 			}
 		}
@@ -185,16 +234,16 @@ func (t *tenant) judge(j *core.Job, of *capacity) (core.Verdict, bool) {
 			return v, true
 		}
 	}
-	wanted := demand(j.JobSpec)
+	wanted, limit := taken(of.of, j.JobSpec, demand(j.JobSpec)), min(t.limit.Devices, math.MaxInt/core.PartUnits)*core.PartUnits
 	v := core.Verdict{
 		Job: j.ID, Code: core.Defer, Reason: core.QuotaExceeded,
-		Wanted: float64(wanted), Available: float64(max(t.limit.Devices-t.devices, 0)), Unit: "devices",
+		Wanted: devices(wanted), Available: devices(max(limit-t.taken, 0)), Unit: "devices",
 	}
 	switch {
-	case t.limit.Devices > 0 && wanted > t.limit.Devices:
-		v.Code, v.Available = core.Reject, float64(t.limit.Devices)
+	case limit > 0 && wanted > limit:
+		v.Code, v.Available = core.Reject, devices(limit)
 		v.Message = "the job alone exceeds the quota of its tenant"
-	case t.limit.Devices > 0 && t.devices+wanted > t.limit.Devices:
+	case limit > 0 && t.taken+wanted > limit:
 	case t.limit.Jobs > 0 && t.jobs+1 > t.limit.Jobs:
 		v.Wanted, v.Available, v.Unit = 1, 0, "jobs"
 	case t.holding:

@@ -24,6 +24,9 @@ type DRFConfig struct {
 	Queue   string         `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
 }
 
+// CountsParts says that its walk does.
+func (DRFConfig) CountsParts() {}
+
 // TenantWeight is the weight of one tenant.
 type TenantWeight struct {
 	Name   string  `config:"name" doc:"the tenant" required:"true"`
@@ -158,7 +161,11 @@ func (p *drf) fill(v *core.View, candidates []core.Candidate) {
 		c := &candidates[t.waiting[t.next]]
 		t.next++
 		wants := p.wants(v, c)
-		if p.walk.Discipline == queue.Backfill && !fitsIn(&wants, left, p.fleet.Capacity) {
+		devices := wants.Devices <= left.Devices
+		if v.Cluster.Sharing.Parts() {
+			devices = p.walk.Fits(v, c)
+		}
+		if p.walk.Discipline == queue.Backfill && !(devices && fitsIn(&wants, left, p.fleet.Capacity)) {
 			continue
 		}
 		if !p.walk.Offer(v, c) {
@@ -170,10 +177,10 @@ func (p *drf) fill(v *core.View, candidates []core.Candidate) {
 	}
 }
 
-// fitsIn reports whether what somebody wants is left, of what is counted.
+// fitsIn reports whether the CPUs and the memory that somebody wants are left, as far as they are counted.
 func fitsIn(wants *synergy.State, left, of synergy.Capacity) bool {
 	const slack = 1e-9
-	return wants.Devices <= left.Devices && (of.CPUs == 0 || wants.Demand.CPUs <= left.CPUs+slack) && (of.MemoryGB == 0 || wants.Demand.MemoryGB <= left.MemoryGB+slack)
+	return (of.CPUs == 0 || wants.Demand.CPUs <= left.CPUs+slack) && (of.MemoryGB == 0 || wants.Demand.MemoryGB <= left.MemoryGB+slack)
 }
 
 func (t *drfTenant) add(s synergy.State) {

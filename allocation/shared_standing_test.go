@@ -3,6 +3,7 @@ package allocation
 import (
 	"maps"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
@@ -62,8 +63,8 @@ func TestBlockingWhereDevicesAreShared(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			jobs := []*coretest.JobBuilder{
-				coretest.MakeJob("r").Replicas(6).Share(500).Work(1e6).Running(900, coretest.Seat(0, 0, 1, 2, 3), coretest.Seat(1, 0, 1)),
-				waits(4).Share(500).Work(4), waits(5).Share(500).Work(5),
+				coretest.MakeJob("r").Replicas(6).Share(900).Work(1e6).Running(900, coretest.Seat(0, 0, 1, 2, 3), coretest.Seat(1, 0, 1)),
+				waits(4).Share(900).Work(4), waits(5).Share(900).Work(5),
 			}
 			if tc.pinned != nobody {
 				jobs[tc.pinned] = jobs[tc.pinned].Pinned()
@@ -79,12 +80,26 @@ func TestBlockingWhereDevicesAreShared(t *testing.T) {
 	}
 }
 
+// Parts are counted where jobs have parts: those of twelve replicas fit on eight devices, and those of a fourth job do not.
+func TestPartsAreCounted(t *testing.T) {
+	policies := map[string]core.Factory[core.Allocator]{"fifo": NewFIFO(), "las": NewLAS(), "srtf": NewSRTF(), "tetris": NewTetris(), "drf": NewDRF(), "tiresias": NewTiresias(), "finish_time_fairness": NewFTF()}
+	for how, want := range map[core.Sharing]int{core.Exclusive: 2, core.TimeSlice: 2, core.Fractional: 3, core.Mig: 3} {
+		for name, factory := range policies {
+			v := sharedDevices(how, waits(4).Share(500).Work(4), waits(4).Share(500).Work(4), waits(4).Share(400).Work(4), waits(8).Share(950).Work(40))
+			policy := newPolicy(t, factory, map[string]any{"queue": queue.Backfill})
+			if got := len(strings.Fields(allocate(t, policy, v, coretest.Rigid))); got != want {
+				t.Errorf("%s, %v: granted %d jobs, want %d", name, how, got, want)
+			}
+		}
+	}
+}
+
 // An answer that grants everybody stands where that is what the devices suffice for. Where one more is seated beside others, las leaves another one out once that
 // one has run for less long.
 func TestEverybodyIsGrantedAndOneOverruns(t *testing.T) {
 	for how, until := range map[core.Sharing]float64{core.Exclusive: forever, core.Fractional: 1000} {
 		policy := newPolicy(t, NewLAS(), map[string]any{"queue": queue.Blocking})
-		v := sharedDevices(how, waits(4).Share(500), waits(3).Share(500), waits(5).Share(500))
+		v := sharedDevices(how, waits(4).Share(900), waits(3).Share(900), waits(5).Share(900))
 		if got := allocate(t, policy, v, coretest.Rigid); got != "0×4| 1×3| 2×5|" {
 			t.Errorf("%v: granted %s, want everybody", how, got)
 		}

@@ -33,6 +33,9 @@ type TiresiasConfig struct {
 	Queue          string    `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
 }
 
+// CountsParts says that its walk does.
+func (TiresiasConfig) CountsParts() {}
+
 // Validate checks what single fields cannot.
 func (c TiresiasConfig) Validate() error {
 	problems := c.problems()

@@ -149,6 +149,13 @@ func (l *loader) checkPolicies(c *Config) {
 		}); looks {
 			l.report(p.path+".config", config.CheckCluster(cluster))
 		}
+		if config, looks := p.config.(interface {
+			NoteCluster(*core.Cluster) core.Diagnostics
+		}); looks && (p.path == "pipeline.placement" || !places) { // all of a composition are told the same
+			for _, d := range config.NoteCluster(cluster) {
+				l.note(c, p.path+".config."+d.Path, d.Hint, "%s", d.Summary)
+			}
+		}
 		if config, has := p.config.(virtualClusters); has && places && !config.VirtualClusters().Equal(placed.VirtualClusters()) {
 			l.problem(p.path+".config.tenants", "tenants and levels are others than those of %q", c.Placement.ID)
 		}
@@ -182,6 +189,7 @@ func (l *loader) checkNodes(groups []NodeGroup, pools []Pool) {
 		} else if g.Count < 1 {
 			l.problem(path+".count", "must be at least 1, got %d", g.Count)
 		}
+		l.checkAmounts(path, g.CPUs, g.MemoryGB, g.DeviceMemoryGB)
 		total = min(total+min(max(g.Count, 0), maxNodes+1), maxNodes+1)
 	}
 	_, given := l.find("cluster.nodes")
@@ -198,6 +206,21 @@ func (l *loader) checkNodes(groups []NodeGroup, pools []Pool) {
 		l.problem(key, "too many nodes; at most %d are possible", maxNodes)
 	default:
 		l.checkNodeNames(groups, pools, total)
+	}
+}
+
+// leastAmount is the unit in which CPUs and gigabytes are counted.
+const leastAmount = 0.001
+
+// checkAmounts refuses what rounds to nothing: a node that has it would have none, and not be one of which that is not known.
+func (l *loader) checkAmounts(path string, cpus, memoryGB, deviceMemoryGB float64) {
+	for _, a := range [...]struct {
+		key string
+		has float64
+	}{{"cpus", cpus}, {"memory_gb", memoryGB}, {"device_memory_gb", deviceMemoryGB}} {
+		if a.has > 0 && a.has < leastAmount {
+			l.problem(path+"."+a.key, "must be at least %v, which is what it is counted in, or 0 where it is not known; got %v", leastAmount, a.has)
+		}
 	}
 }
 
@@ -223,6 +246,7 @@ func (l *loader) checkPools(pools []Pool) (total int) {
 		if p.Min <= p.Max && (p.Start < p.Min || p.Start > p.Max) {
 			l.problem(path+".start", "must be between min and max, %d and %d, got %d", p.Min, p.Max, p.Start)
 		}
+		l.checkAmounts(path, p.CPUs, p.MemoryGB, p.DeviceMemoryGB)
 		for k := 1; k < len(p.Prices); k++ {
 			if p.Prices[k].From <= p.Prices[k-1].From {
 				l.problem(fmt.Sprintf("%s.prices[%d].from", path, k), "must be later than that of the price before, %s, got %s", p.Prices[k-1].From, p.Prices[k].From)

@@ -10,6 +10,9 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
+// defaultMaxOwners is how many jobs may be on a device where they take turns and the config does not say.
+const defaultMaxOwners = 2
+
 // Cluster is the machines of a config.
 type Cluster struct {
 	Nodes []NodeGroup `config:"nodes" doc:"the machines, one item for each group of equal nodes; may be left out where there are pools"`

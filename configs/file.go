@@ -66,7 +66,7 @@ func DefaultFile() File {
 func defaultFile() File {
 	return File{
 		Seed:     1,
-		Cluster:  Cluster{Sharing: core.Exclusive.String(), MaxOwners: 2},
+		Cluster:  Cluster{Sharing: core.Exclusive.String(), MaxOwners: defaultMaxOwners},
 		Sample:   workload.DefaultSample(),
 		Estimate: workload.DefaultEstimate(),
 		Round:    Round{Interval: time.Minute},

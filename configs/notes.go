@@ -147,6 +147,10 @@ func settingsOf[S any](l *loader, s Selected[S], path string, factories []core.F
 
 // noteSharing tells when jobs may take turns on a device and none ever will. Plugins do not tell whether they put jobs together; what they might do is no note.
 func (l *loader) noteSharing(c *Config) {
+	l.noteUnused(c)
+	if how, err := core.SharingOf(c.Cluster.Sharing); err == nil && how.Parts() {
+		l.noteWholeDevices(c)
+	}
 	if c.Cluster.Sharing != core.TimeSlice.String() {
 		return
 	}
@@ -177,4 +181,55 @@ func (l *loader) noteSharing(c *Config) {
 		hint += "; placements that do by themselves: " + strings.Join(packing, ", ")
 	}
 	l.note(c, "cluster.sharing", hint, "nobody shares a device: %q puts no jobs on devices together", a.ID)
+}
+
+// noteWholeDevices tells when jobs have parts of devices, and an allocation stops granting where the devices would be used up if they were whole. What a plugin
+// counts is its own matter.
+func (l *loader) noteWholeDevices(c *Config) {
+	a := c.Allocation
+	if a.ID == "" || a.Remote != nil && !a.Remote.Isolated {
+		return
+	}
+	if _, counts := settingsOf(l, a, "pipeline.allocation", l.catalog.Allocation).(core.CountsParts); counts {
+		return
+	}
+	var others []string
+	for _, f := range l.catalog.Allocation {
+		config, problems := f.Decode(nil)
+		if _, counts := config.(core.CountsParts); counts && len(problems) == 0 {
+			others = append(others, f.Type)
+		}
+	}
+	slices.Sort(others)
+	l.note(c, "pipeline.allocation.type", "allocations that count parts: "+strings.Join(others, ", "),
+		"jobs have parts of devices, and %q counts whole ones: it grants no more jobs than would fit if each had its devices alone", a.ID)
+}
+
+// noteUnused tells of settings that are for another way of sharing, and do nothing.
+func (l *loader) noteUnused(c *Config) {
+	how, err := core.SharingOf(c.Cluster.Sharing)
+	if err != nil {
+		return // told before
+	}
+	if how != core.TimeSlice {
+		if _, given := l.find("cluster.max_owners"); given && c.Cluster.MaxOwners != defaultMaxOwners {
+			l.note(c, "cluster.max_owners", "leave it out, or set cluster.sharing to timeslice", "does nothing: it is for jobs that take turns, and cluster.sharing is %s", how)
+		}
+		if c.Cluster.OversubscribeMemory {
+			l.note(c, "cluster.oversubscribe_memory", "leave it out, or set cluster.sharing to timeslice", "does nothing: it is for jobs that take turns, and cluster.sharing is %s", how)
+		}
+	}
+	const model = "backend.config.co_location.model"
+	if name, _ := lookup(l.settings, model).(string); name != "" && name != "none" && how == core.Exclusive {
+		l.note(c, model, "leave it out, or set cluster.sharing", "%s does nothing: it is for jobs on a device together, and cluster.sharing is %s", name, how)
+	}
+	if _, cellular := c.Placement.Config.(virtualClusters); cellular || c.Placement.ID == "" || c.Placement.Remote != nil && !c.Placement.Remote.Isolated {
+		return
+	}
+	for i, s := range c.Admission {
+		if _, cellular := s.Config.(virtualClusters); cellular {
+			l.note(c, fmt.Sprintf("pipeline.admission[%d].type", i), "take the placement cells, with the same tenants",
+				"%q admits jobs to cells that nobody keeps for them: %q seats them anywhere", s.ID, c.Placement.ID)
+		}
+	}
 }

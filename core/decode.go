@@ -263,6 +263,9 @@ func (c *checker) mismatch(path, typ string, raw any) {
 	_, truth := raw.(bool)
 	switch {
 	case (typ == "int" || typ == "uint") && fractional && isWhole(raw):
+		if !strings.Contains(d.Summary, "e+") {
+			d.Summary += ".0" // as it was written, with a point
+		}
 		d.Hint = fmt.Sprintf("write %.0f", raw)
 	case typ == "duration" && (whole || fractional):
 		d.Hint = fmt.Sprintf(`write "%vs"`, raw)

@@ -63,6 +63,12 @@ type TakesTurns interface {
 	LeastTurn() (seconds float64, setting string, turns bool)
 }
 
+// CountsParts is implemented by the Config of an allocator that counts parts of devices where jobs have parts, as queue.Walk does: others stop granting where the
+// devices would be used up if they were whole.
+type CountsParts interface {
+	CountsParts()
+}
+
 // NeedsInterval is implemented by the Config of an allocator whose turns end in rounds at an interval: without one, or with a longer one than its
 // turns are, jobs keep their devices for longer than it says.
 type NeedsInterval interface {

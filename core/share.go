@@ -30,6 +30,20 @@ func (s *JobSpec) Part() float64 {
 	return float64(s.Share.Milli) / WholeDevice
 }
 
+// PartUnits is a whole device in the units of Cluster.PartUnits, which thousandths and compute slices are multiples of, so that sums of them are exact.
+const PartUnits = WholeDevice * mig.ComputeSlices
+
+// PartUnits is what a replica of a job takes of the compute of its device on the cluster: all of it where jobs have whole devices, alone or in turns.
+func (c *Cluster) PartUnits(j *JobSpec) int {
+	switch {
+	case j.Share == nil || !c.Sharing.Parts():
+		return PartUnits
+	case c.Sharing == Mig && j.Share.Milli > 0:
+		return mig.Of(j.Slice()).Compute * WholeDevice
+	}
+	return j.Share.Milli * mig.ComputeSlices
+}
+
 // Slice is the MIG profile of the slice that a replica of the job has of a device that is divided so: the one it names, or the smallest with as much
 // compute as it asks for; a whole device is the largest. It is of no meaning for a replica that takes nothing of its device.
 func (s *JobSpec) Slice() mig.Profile {
@@ -144,6 +158,9 @@ func (s Sharing) String() string { return name(sharingNames[:], int(s)) }
 
 // Known reports whether it is one of these: another one is of a newer host.
 func (s Sharing) Known() bool { return int(s) < len(sharingNames) }
+
+// Parts reports whether jobs have parts of devices, so that several fit on one without taking turns.
+func (s Sharing) Parts() bool { return s == Fractional || s == Mig }
 
 // SharingOf is the way of sharing of a name, as String gives it.
 func SharingOf(name string) (Sharing, error) {

@@ -129,6 +129,32 @@ func (c Config) CheckCluster(cluster *core.Cluster) core.Diagnostics {
 	return found
 }
 
+// NoteCluster tells of levels without a whole cell: no accelerator type has so many nodes, whatever join.
+func (c Config) NoteCluster(cluster *core.Cluster) (ds core.Diagnostics) {
+	nodes := make([]int, len(cluster.Accelerators))
+	for i := range cluster.Nodes {
+		if n := &cluster.Nodes[i]; n.Pool == "" {
+			nodes[n.Accelerator]++
+		}
+	}
+	for i := range cluster.Pools {
+		nodes[cluster.Pools[i].Accelerator] += cluster.Pools[i].Max
+	}
+	most := 0
+	for _, n := range nodes {
+		most = max(most, n)
+	}
+	for i, l := range c.Levels {
+		if len(c.Tenants) > 0 && l.Nodes > most {
+			ds = append(ds, core.Diagnostic{
+				Path: fmt.Sprintf("levels[%d].nodes", i), Summary: fmt.Sprintf("there is no cell of level %q: it has %d nodes, and no accelerator type more than %d", l.Name, l.Nodes, most),
+				Hint: fmt.Sprintf("leave it out, or set %d or fewer", most),
+			})
+		}
+	}
+	return ds
+}
+
 func plural(n int, of string) string {
 	if n == 1 {
 		return fmt.Sprintf("1 %s is", of)

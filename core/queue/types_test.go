@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
@@ -44,9 +45,12 @@ func TestBlockingGrantsEveryoneWhoIsKeptBesideOthers(t *testing.T) {
 	}{
 		"whole devices":             {true, core.Exclusive, true, 2, 500},
 		"parts":                     {true, core.Fractional, true, 3, 500},
-		"nobody is kept":            {false, core.Fractional, false, 2, 60},
+		"nobody is kept, parts":     {false, core.Fractional, false, 3, 500},
 		"nobody is kept, turns":     {false, core.TimeSlice, false, 2, 60},
-		"one comes first":           {false, core.Mig, true, 2, 60},
+		"nobody is kept, slices":    {false, core.Mig, false, 3, 500},
+		"nobody is kept":            {false, core.Exclusive, false, 2, 500},
+		"one comes first, slices":   {false, core.Mig, true, 3, 500},
+		"one comes first":           {false, core.TimeSlice, true, 2, 60},
 		"one has devices as others": {false, core.Exclusive, true, 2, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,6 +81,59 @@ func TestBlockingGrantsEveryoneWhoIsKeptBesideOthers(t *testing.T) {
 			w.Begin(v)
 			if got := w.Standing(core.Standing{UntilSeconds: 500}); got.UntilSeconds != 500 {
 				t.Errorf("a round that has just begun stands until %v s, want 500", got.UntilSeconds)
+			}
+		})
+	}
+}
+
+// Where jobs have parts of devices the walk counts these: it ends with a grant that the parts left do not suffice for, and never for one that takes nothing of a device.
+func TestWalkCountsParts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		how        core.Sharing
+		discipline string
+		milli      []int // of each job; whole devices for -1
+		want       []core.JobID
+	}{
+		"quarters":                          {core.Fractional, queue.Backfill, []int{250, 250, 250, 250, 250}, []core.JobID{0, 1, 2, 3}},
+		"quarters, none may pass":           {core.Fractional, queue.Blocking, []int{250, 250, 250, 250, 250, 1}, []core.JobID{0, 1, 2, 3, 4}},
+		"one is passed":                     {core.Fractional, queue.Backfill, []int{600, 401, 400, 1}, []core.JobID{0, 2}},
+		"none may pass":                     {core.Fractional, queue.Blocking, []int{600, 401, 400}, []core.JobID{0, 1}},
+		"on CPUs alone":                     {core.Fractional, queue.Backfill, []int{-1, 1, 0, 0}, []core.JobID{0, 2, 3}},
+		"whole devices":                     {core.Fractional, queue.Backfill, []int{-1, -1}, []core.JobID{0}},
+		"slices of which seven fit":         {core.Mig, queue.Backfill, []int{142, 142, 142, 142, 142, 142, 142, 142}, []core.JobID{0, 1, 2, 3, 4, 5, 6}},
+		"slices are larger than asked for":  {core.Mig, queue.Backfill, []int{500, 500, 400}, []core.JobID{0, 2}},
+		"a slice that is a whole device":    {core.Mig, queue.Backfill, []int{-1, 100}, []core.JobID{0}},
+		"turns are with whole devices":      {core.TimeSlice, queue.Backfill, []int{250, 250}, []core.JobID{0}},
+		"devices that nobody shares":        {core.Exclusive, queue.Backfill, []int{250, 250}, []core.JobID{0}},
+		"devices that nobody shares, CPUs":  {core.Exclusive, queue.Backfill, []int{-1, 0}, []core.JobID{0}},
+		"all are granted for the placement": {core.Fractional, queue.All, []int{600, 600}, []core.JobID{0, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := coretest.MakeCluster().Nodes(1, "a100", 1).Obj()
+			c.Sharing = tc.how
+			var jobs []*coretest.JobBuilder
+			for _, milli := range tc.milli {
+				b := coretest.MakeJob("a").Waiting()
+				if milli >= 0 {
+					b = b.Share(milli)
+				}
+				jobs = append(jobs, b)
+			}
+			v := coretest.MakeView(c).Jobs(jobs...).Obj()
+			w := queue.Walk{Discipline: tc.discipline}
+			candidates := coretest.Candidates(v, coretest.Rigid)
+			w.Begin(v)
+			for i := range candidates {
+				if !w.Offer(v, &candidates[i]) {
+					break
+				}
+			}
+			var got []core.JobID
+			for _, g := range w.Grants() {
+				got = append(got, g.Job)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("grants jobs %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -9,8 +9,8 @@ const (
 	All      = "all"      // everyone is granted, and the placer finds out who fits
 )
 
-// Walk hands out the devices of a cluster along an order. It counts devices; whether their shape suits is for the
-// placer to say. Grants of the blocking discipline are Blocking, so that its promise holds through placement. Which type a
+// Walk hands out the devices of a cluster along an order. It counts devices, and parts of them where jobs have parts; whether their shape suits,
+// and whether what is left is in pieces, is for the placer to say. Grants of the blocking discipline are Blocking, so that its promise holds through placement. Which type a
 // job gets is for the placer to say, too: in a cluster of several types, blocking grants everyone and leaves it to the placer
 // who waits behind whom.
 type Walk struct {
@@ -20,9 +20,10 @@ type Walk struct {
 	Keeps bool
 
 	capacity Capacity
-	left     int
+	left     int // in core.PartUnits of a device
 	now      float64
 	all      bool // everyone is granted
+	parts    bool // jobs have parts of devices
 	shares   bool // jobs may be on a device together
 	overruns bool // see Standing
 	pinned   int  // grants to pinned candidates, the first of those kept
@@ -34,8 +35,9 @@ type Walk struct {
 // Begin starts a round. Nothing is granted yet.
 func (w *Walk) Begin(v *core.View) {
 	w.capacity.CountIn(v)
-	w.left, w.pinned, w.kept, w.fitted, w.grants = v.Devices, 0, 0, 0, w.grants[:0]
+	w.left, w.pinned, w.kept, w.fitted, w.grants = v.Devices*core.PartUnits, 0, 0, 0, w.grants[:0]
 	w.now, w.shares, w.overruns = v.NowSeconds, v.Cluster.Sharing != core.Exclusive, false
+	w.parts = v.Cluster.Sharing.Parts()
 	w.all = w.Discipline == All || w.Discipline == Blocking && (len(v.Cluster.Accelerators) > 1 || w.Keeps && w.shares)
 }
 
@@ -47,7 +49,7 @@ func (w *Walk) KeepPinned(v *core.View, candidates []core.Candidate) {
 	}
 	for i := range candidates {
 		if c := &candidates[i]; Stays(v, c) {
-			w.take(c, c.Held)
+			w.take(v, c, c.Held)
 		}
 	}
 	w.pinned, w.kept = len(w.grants), len(w.grants)
@@ -60,28 +62,36 @@ func (w *Walk) Replicas(v *core.View, c *core.Candidate) int {
 	return w.capacity.Limit(c, v.Cluster, n)
 }
 
+// Fits reports whether the devices left suffice for the candidate, counted in parts where jobs have parts.
+func (w *Walk) Fits(v *core.View, c *core.Candidate) bool {
+	return w.Replicas(v, c)*v.Cluster.PartUnits(c.JobSpec) <= w.left
+}
+
 // Offer grants the candidate its replicas if the discipline allows, and reports whether the walk goes on.
 func (w *Walk) Offer(v *core.View, c *core.Candidate) bool {
 	if w.pinned > 0 && Stays(v, c) { // it was granted what it holds
-		return w.left > 0 || w.all
+		return w.goesOn()
 	}
 	n := w.Replicas(v, c)
 	switch {
-	case n <= w.left || w.all:
-		w.take(c, n)
-		return w.left > 0 || w.all
+	case n*v.Cluster.PartUnits(c.JobSpec) <= w.left || w.all:
+		w.take(v, c, n)
+		return w.goesOn()
 	case w.Discipline == Blocking:
 		w.grant(c, n) // its verdict says why everyone waits
 		w.overruns = w.shares
 		return false
 	}
-	return w.left > 0
+	return w.goesOn()
 }
+
+// goesOn reports whether somebody may still be granted something: where jobs have parts of devices, one that takes nothing of them always.
+func (w *Walk) goesOn() bool { return w.left > 0 || w.all || w.parts }
 
 // Take grants the candidate its replicas whatever is left, and the placer finds out whether they fit.
 func (w *Walk) Take(v *core.View, c *core.Candidate) {
 	if w.pinned == 0 || !Stays(v, c) {
-		w.take(c, w.Replicas(v, c))
+		w.take(v, c, w.Replicas(v, c))
 	}
 }
 
@@ -90,7 +100,7 @@ func (w *Walk) Take(v *core.View, c *core.Candidate) {
 func (w *Walk) Keep(v *core.View, c *core.Candidate) {
 	if w.pinned == 0 || !Stays(v, c) {
 		w.kept++
-		w.take(c, w.Replicas(v, c))
+		w.take(v, c, w.Replicas(v, c))
 	}
 }
 
@@ -113,8 +123,8 @@ func (w *Walk) Standing(s core.Standing) core.Standing {
 	return s
 }
 
-func (w *Walk) take(c *core.Candidate, n int) {
-	w.left -= n
+func (w *Walk) take(v *core.View, c *core.Candidate, n int) {
+	w.left -= n * v.Cluster.PartUnits(c.JobSpec)
 	w.fitted++
 	w.grant(c, n)
 }

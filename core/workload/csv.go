@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -162,7 +161,7 @@ func readShare(t *table, spec *core.JobSpec) {
 		spec.Utilisation = t.number(csvUtilisation, aboveZero, 1, "nothing where it is unknown, or a part of a device") // 0 would count as unknown
 	}
 	if t.has(csvDeviceMemory) {
-		spec.DeviceMemoryGB = t.number(csvDeviceMemory, 0, math.MaxFloat64, "a number of gigabytes")
+		spec.DeviceMemoryGB = t.number(csvDeviceMemory, 0, 1e6, "a number of gigabytes")
 	}
 	if t.has(csvTolerance) {
 		spec.SlowdownTolerance = t.number(csvTolerance, aboveZero, 1, "nothing where it is unknown, or a part of the speed alone") // 0 would count as unknown
