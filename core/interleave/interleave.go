@@ -62,15 +62,6 @@ func (m *Model) Period(group []core.Iteration) float64 {
 	return period
 }
 
-// Efficiency is the part of the four kinds of resources that a group keeps busy: the seconds of all stages over four periods.
-func (m *Model) Efficiency(group []core.Iteration) float64 {
-	busy := 0.0
-	for i := range group {
-		busy += group[i].Seconds()
-	}
-	return busy / (MaxJobs * m.Period(group))
-}
-
 // orders are the different ways to put so many jobs in a cycle of four slots; -1 leaves a slot empty.
 var orders = [MaxJobs + 1][][MaxJobs]int8{
 	2: {{0, 1, -1, -1}, {1, 0, -1, -1}, {0, -1, 1, -1}},

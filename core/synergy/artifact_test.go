@@ -35,10 +35,24 @@ var (
 )
 
 var (
-	orders = map[string]Order{"FIFO": FIFO, "SRTF": SRTF, "LAS": LAS, "FTF": MisreadFTF, "DRF": DRF, "TETRIS": Tetris}
+	orders = map[string]artifactOrder{
+		"FIFO":   func(j *artifactJob, _ float64) float64 { return j.ArrivalSeconds },
+		"SRTF":   func(j *artifactJob, _ float64) float64 { return j.RemainingSeconds },
+		"LAS":    func(j *artifactJob, _ float64) float64 { return j.attained * float64(j.Job.Devices) },
+		"FTF":    by(MisreadFTF),
+		"DRF":    by(DRF),
+		"TETRIS": by(Tetris),
+	}
 	modes  = map[string]Mode{"fair": Fair, "tune": Tune, "greedy": Greedy}
 	traces = map[string]string{"dyn": "dynamic_100.csv", "multi": "multi_200.csv", "static": "static_100.csv"}
 )
+
+// artifactOrder is the key of a job at a moment, in seconds: the smallest runs first.
+type artifactOrder func(j *artifactJob, now float64) float64
+
+func by(key func(s *State, now float64, of Capacity) float64) artifactOrder {
+	return func(j *artifactJob, now float64) float64 { return key(&j.State, now, artifactAll) }
+}
 
 // artifactJob is a job as the simulator of the Synergy artifact has it.
 type artifactJob struct {
@@ -47,6 +61,7 @@ type artifactJob struct {
 	id        int
 	iteration float64 // seconds at the proportional share
 	left      float64 // iterations
+	attained  float64 // seconds in which it ran
 	last      float64 // speed of the round before, 0 when it did not run
 	key       float64
 	finish    float64
@@ -56,7 +71,7 @@ type artifactJob struct {
 // and it finishes at the end of one.
 type artifact struct {
 	packer  Packer
-	order   Order
+	order   artifactOrder
 	servers []Server
 	jobs    []artifactJob // by arrival
 	active  []*artifactJob
@@ -64,7 +79,18 @@ type artifact struct {
 	watch   func(now float64, jobs []*artifactJob, grants []Grant) // nil for nobody
 }
 
-func newArtifact(order Order, mode Mode, rows []workload.SynergyRow, models map[string]*core.Sensitivity) *artifact {
+// reckoned is the speed by which the remaining time is reckoned: that of the round before for a job that ran in it, else that of its demand.
+func (j *artifactJob) reckoned(mode Mode) float64 {
+	switch {
+	case mode == Fair:
+		return 1
+	case j.last > 0:
+		return j.last
+	}
+	return j.Job.Demand.Speed
+}
+
+func newArtifact(order artifactOrder, mode Mode, rows []workload.SynergyRow, models map[string]*core.Sensitivity) *artifact {
 	a := &artifact{order: order, packer: Packer{Mode: mode}, servers: slices.Repeat([]Server{artifactServer}, artifactServers)}
 	for _, row := range rows {
 		table := *models[row.Model]
@@ -95,10 +121,12 @@ func (a *artifact) run() {
 			a.active = append(a.active, &a.jobs[next])
 		}
 		for _, j := range a.active {
-			j.RemainingSeconds = j.iteration * j.left / Reckoned(a.packer.Mode, j.last, j.Job.Demand.Speed)
-			j.key = a.order(&j.State, now, artifactAll)
+			j.RemainingSeconds = j.iteration * j.left / j.reckoned(a.packer.Mode)
+			j.key = a.order(j, now)
 		}
-		slices.SortStableFunc(a.active, func(x, y *artifactJob) int { return Compare(&x.State, &y.State, x.key, y.key) })
+		slices.SortStableFunc(a.active, func(x, y *artifactJob) int {
+			return cmp.Or(cmp.Compare(x.key, y.key), cmp.Compare(x.ArrivalSeconds, y.ArrivalSeconds))
+		})
 		a.round = a.round[:0]
 		for _, j := range a.active {
 			a.round = append(a.round, j.Job)
@@ -113,7 +141,7 @@ func (a *artifact) run() {
 				continue
 			}
 			j.left -= math.Floor(artifactRound / (j.iteration / grant.Speed))
-			j.AttainedSeconds += artifactRound
+			j.attained += artifactRound
 			if j.left <= 0 {
 				j.finish = now + artifactRound
 			}
@@ -175,8 +203,8 @@ func TestArtifactJobs(t *testing.T) {
 			a.run()
 			finish, attained := answers(t, path)
 			for i := range a.jobs {
-				if j := &a.jobs[i]; j.finish != finish[j.id] || j.AttainedSeconds != attained[j.id] {
-					t.Errorf("job %d finishes at %v s after %v s of running, want %v s and %v s", j.id, j.finish, j.AttainedSeconds, finish[j.id], attained[j.id])
+				if j := &a.jobs[i]; j.finish != finish[j.id] || j.attained != attained[j.id] {
+					t.Errorf("job %d finishes at %v s after %v s of running, want %v s and %v s", j.id, j.finish, j.attained, finish[j.id], attained[j.id])
 				}
 			}
 			t.Log(a.summary())
@@ -215,8 +243,8 @@ func TestArtifactCombinations(t *testing.T) {
 				for i := range a.jobs {
 					j := &a.jobs[i]
 					most := math.Ceil(j.DurationSeconds/j.iteration/math.Floor(artifactRound/j.iteration)) * artifactRound
-					if j.finish == 0 || j.AttainedSeconds > most {
-						t.Errorf("%s %s %s: job %d finished at %v s after %v s of running, want at most %v s", trace, order, mode, j.id, j.finish, j.AttainedSeconds, most)
+					if j.finish == 0 || j.attained > most {
+						t.Errorf("%s %s %s: job %d finished at %v s after %v s of running, want at most %v s", trace, order, mode, j.id, j.finish, j.attained, most)
 					}
 				}
 				t.Logf("%-6s %-6s %-6s %s", trace, order, mode, a.summary())
@@ -233,7 +261,7 @@ func TestTuneAgainstTheBound(t *testing.T) {
 	for _, row := range rows {
 		model[row.ID] = row.Model
 	}
-	a := newArtifact(FIFO, Tune, rows, models)
+	a := newArtifact(orders["FIFO"], Tune, rows, models)
 	var solver optim.Bundles
 	rounds, tuned, bound, gap := 0, 0.0, 0.0, 0.0
 	a.watch = func(now float64, jobs []*artifactJob, grants []Grant) {

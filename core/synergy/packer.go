@@ -8,7 +8,7 @@
 //   - Tune gives what a job asks for while that is there, else the proportional share, and takes what is missing for that from
 //     those that have more. Nobody runs slower than with the proportional share.
 //
-// Source: Mohan et al., Synergy (OSDI'22), and the answers of its simulator. Orders are keys of jobs: see Order.
+// Source: Mohan et al., Synergy (OSDI'22), and the answers of its simulator. Orders are keys of jobs: see State.
 // A round costs the jobs times the servers, and in mode Tune for each job that takes from others a sort of those on a server.
 // Only Fleet knows of the pipeline.
 package synergy
