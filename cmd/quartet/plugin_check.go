@@ -146,7 +146,11 @@ func check[S any](p *host.Pool, info host.ComponentInfo, f *pluginTestFlags, set
 	if f.evicting {
 		options = append(options, coretest.Evicting())
 	}
-	return coretest.Check(host.PoolFactory[S](p, info), f.effort, options...)
+	factory := host.PoolFactory[S](p, info)
+	if len(factory.Sharing) > 0 || factory.Counts { // it says what it counts, and is held to that
+		options = append(options, coretest.Sharing())
+	}
+	return coretest.Check(factory, f.effort, options...)
 }
 
 // remedies tell how to mend a fault, by words that its text holds; the first that fits.
@@ -160,6 +164,8 @@ var remedies = []struct{ words, remedy string }{
 	{core.RuleAnswerOnce, "answer once for each job"},
 	{core.RuleAnswerEveryGrant, "put every grant into Placed or Unseated"},
 	{core.RuleDeviceOnce, "give out free devices of ready nodes only; the Ledger of the SDK counts them"},
+	{core.RuleDeviceLeft, "give no job more of a device, or of its memory, than is left; the Shares of the SDK for Go count that"},
+	{core.RuleNodeLeft, "give no job more CPUs or memory than its node has left; the Shares of the SDK for Go count that"},
 	{core.RuleGangComplete, "seat all replicas of a grant, or none"},
 	{core.RuleOneAccelerator, "keep a job on devices of one type, that of its grant where that names one"},
 	{"proposes seats", "propose one device for each replica, or nothing"},
