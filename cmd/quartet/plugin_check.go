@@ -147,10 +147,15 @@ func check[S any](p *host.Pool, info host.ComponentInfo, f *pluginTestFlags, set
 		options = append(options, coretest.Evicting())
 	}
 	factory := host.PoolFactory[S](p, info)
-	if len(factory.Sharing) > 0 || factory.Counts { // it says what it counts, and is held to that
-		options = append(options, coretest.Sharing())
+	return coretest.Check(factory, f.effort, append(options, heldTo(&factory.Info)...)...)
+}
+
+// heldTo has a policy that says what it counts beside whole devices be held to that.
+func heldTo(i *core.Info) []coretest.Option {
+	if len(i.Sharing) == 0 && !i.Counts {
+		return nil
 	}
-	return coretest.Check(factory, f.effort, options...)
+	return []coretest.Option{coretest.Sharing()}
 }
 
 // remedies tell how to mend a fault, by words that its text holds; the first that fits.
