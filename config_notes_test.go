@@ -143,17 +143,27 @@ func TestSettingsThatDoNothingAreNoted(t *testing.T) {
 		"as many as by default":   {fifo, []string{"cluster.max_owners=2"}, nil},
 		"memory of whole devices": {fifo, []string{"cluster.oversubscribe_memory=true"}, []string{fmt.Sprintf(memory, "none")}},
 		"not oversubscribed":      {fifo, []string{"cluster.oversubscribe_memory=false"}, nil},
-		"parts": {"pipeline: {allocation: {type: fifo}, placement: {type: fgd}}\n", []string{"cluster.sharing=fractional", "cluster.max_owners=3", "cluster.oversubscribe_memory=true"},
-			[]string{fmt.Sprintf(owners, "fractional"), fmt.Sprintf(memory, "fractional")}},
+		"parts": {
+			"pipeline: {allocation: {type: fifo}, placement: {type: fgd}}\n",
+			[]string{"cluster.sharing=fractional", "cluster.max_owners=3", "cluster.oversubscribe_memory=true"},
+			[]string{fmt.Sprintf(owners, "fractional"), fmt.Sprintf(memory, "fractional")},
+		},
 		"parts that slow down": {"pipeline: {allocation: {type: fifo}, placement: {type: fgd}}\n", []string{"cluster.sharing=fractional", "backend.config.co_location.model=hinge"}, nil},
-		"turns": {"pipeline: {allocation: {type: antman}, placement: {type: antman}}\n",
-			[]string{"cluster.sharing=timeslice", "cluster.max_owners=3", "cluster.oversubscribe_memory=true", "backend.config.co_location.model=turns"}, nil},
+		"turns": {
+			"pipeline: {allocation: {type: antman}, placement: {type: antman}}\n",
+			[]string{"cluster.sharing=timeslice", "cluster.max_owners=3", "cluster.oversubscribe_memory=true", "backend.config.co_location.model=turns"},
+			nil,
+		},
 		"whole devices that slow down":  {fifo, []string{"backend.config.co_location.model=hinge"}, []string{model}},
 		"whole devices as fast as ever": {fifo, []string{"backend.config.co_location.model=none"}, nil},
-		"cells that nobody keeps": {"pipeline: {admission: [{type: virtual_clusters, config: {" + cells + "}}], allocation: {type: fifo}, placement: {type: first_fit}}\n", nil,
-			[]string{`notes.yaml:4:25: pipeline.admission[0].type: "admission/virtual_clusters" admits jobs to cells that nobody keeps for them: "placement/first_fit" seats them anywhere; take the placement cells, with the same tenants`}},
-		"a level larger than the cluster": {"pipeline: {admission: [{type: virtual_clusters, config: {" + zone + "}}], allocation: {type: fifo}, placement: {type: cells, config: {" + zone + "}}}\n", nil,
-			[]string{`notes.yaml:4:289: pipeline.placement.config.levels[0].nodes: there is no cell of level "zone": it has 3 nodes, and no accelerator type more than 1; leave it out, or set 1 or fewer`}},
+		"cells that nobody keeps": {
+			"pipeline: {admission: [{type: virtual_clusters, config: {" + cells + "}}], allocation: {type: fifo}, placement: {type: first_fit}}\n", nil,
+			[]string{`notes.yaml:4:25: pipeline.admission[0].type: "admission/virtual_clusters" admits jobs to cells that nobody keeps for them: "placement/first_fit" seats them anywhere; take the placement cells, with the same tenants`},
+		},
+		"a level larger than the cluster": {
+			"pipeline: {admission: [{type: virtual_clusters, config: {" + zone + "}}], allocation: {type: fifo}, placement: {type: cells, config: {" + zone + "}}}\n", nil,
+			[]string{`notes.yaml:4:289: pipeline.placement.config.levels[0].nodes: there is no cell of level "zone": it has 3 nodes, and no accelerator type more than 1; leave it out, or set 1 or fewer`},
+		},
 		"cells that are kept": {"pipeline: {admission: [{type: virtual_clusters, config: {" + cells + "}}], allocation: {type: fifo}, placement: {type: cells, config: {" + cells + "}}}\n", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

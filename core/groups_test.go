@@ -106,7 +106,7 @@ func TestGroupsOfGrants(t *testing.T) {
 			core.TimeSlice, 4, numbered(1, 1, 1, 0), [4][]core.Seat{at(0, 3), nil, apart, at(1, 3)}, [4]int{}, core.RuleGroupTogether, "placement/fake",
 		},
 		"more owners than there may be": {
-			core.TimeSlice, 2, numbered(0, 1, 1, 0), [4][]core.Seat{at(0, 3), at(0, 3), at(0, 3), at(1, 3)}, [4]int{}, core.RuleDeviceOnce, "placement/fake",
+			core.TimeSlice, 2, numbered(0, 1, 1, 0), [4][]core.Seat{at(0, 3), at(0, 3), at(0, 3), at(1, 3)}, [4]int{}, core.RuleDeviceLeft, "placement/fake",
 		},
 		"types across": {
 			core.TimeSlice, 2, numbered(1, 1, 0, 0), [4][]core.Seat{across, across, at(0, 12), at(1, 12)}, [4]int{}, core.RuleOneAccelerator, "placement/fake",

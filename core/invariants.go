@@ -16,6 +16,8 @@ const (
 	RuleReplicasInRange  = "replicas within min..max"
 	RuleAnswerEveryGrant = "every grant is seated or refused"
 	RuleDeviceOnce       = "no device twice, none on a node that is down or draining"
+	RuleDeviceLeft       = "no more of a device and of its memory than is left"
+	RuleNodeLeft         = "no more CPUs and memory than a node has left"
 	RuleGangComplete     = "all replicas or none"
 	RuleOneAccelerator   = "one accelerator type for a job that does not mix them, one it can run on"
 	RuleGapSane          = "a certified gap between 0 and 1"
@@ -265,7 +267,8 @@ func (s *state) checkPlacement(component string, grants []Grant, p *Placement) e
 		return s.broken(component, p.Job, RuleResourcesSane, "gives each replica %v CPUs and %v GB", p.Resources.CPUs, p.Resources.MemoryGB)
 	}
 	if !s.occupancy.occupy(job, p) {
-		return s.broken(component, p.Job, RuleDeviceOnce, "seats %s are not all free", s.describeSeats(p.Seats))
+		rule, what := s.occupancy.lacking(job, p)
+		return s.broken(component, p.Job, rule, "seats %s %s", s.describeSeats(p.Seats), what)
 	}
 	if !s.view.unpinned && job.MustStay(c, s.responses[p.Job]) && (p.Evicted || !SameSeats(p.Seats, job.Seats)) {
 		return s.broken(component, p.Job, RulePinnedStays, "moves it from %s to %s", s.describeSeats(job.Seats), s.describeSeats(p.Seats))

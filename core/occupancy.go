@@ -60,6 +60,35 @@ func (o *occupancy) occupy(j *Job, p *Placement) bool {
 	return o.shares.Occupy(o.giving(j, p.Resources), p.Seats)
 }
 
+// lacking is the rule that seats break which were not there to be taken, and how.
+func (o *occupancy) lacking(j *Job, p *Placement) (rule, what string) {
+	const taken = "are not all free"
+	if o.shares == nil {
+		return RuleDeviceOnce, taken
+	}
+	spec, l := o.giving(j, p.Resources), o.shares
+	for _, s := range p.Seats {
+		if s.Node < 0 || int(s.Node) >= len(l.nodes) || s.Devices&^l.nodes[s.Node].usable != 0 {
+			return RuleDeviceOnce, taken
+		}
+		for rest := s.Devices; rest != 0; rest &= rest - 1 {
+			switch device := rest.First(); {
+			case l.FitsOn(spec, s.Node, device):
+			case l.cluster.Sharing == Exclusive:
+				return RuleDeviceOnce, taken
+			case l.cluster.Sharing != Mig && asks(spec.DeviceMemoryGB) > l.devices[l.nodes[s.Node].first+device].memory:
+				return RuleDeviceLeft, "have not the memory of devices that it needs left"
+			default:
+				return RuleDeviceLeft, "have not its part of devices left"
+			}
+		}
+		if !l.FitsAt(spec, s.Node, s.Devices.Count()) {
+			return RuleNodeLeft, "have not the CPUs and the memory that it is to have left"
+		}
+	}
+	return RuleDeviceOnce, taken
+}
+
 // giving is the specification of a job as if it asked for what it is given. It is valid until the next call.
 func (o *occupancy) giving(j *Job, each *Resources) *JobSpec {
 	if each == nil {

@@ -61,14 +61,14 @@ func TestPlacementGivesResources(t *testing.T) {
 		"back to what they ask for": {
 			given: [][2]*core.Resources{{each(6), nil}, {nil, nil}}, want: []string{"start 0 6, start 1 asked", "tune 0 asked"},
 		},
-		"more than there is": {given: [][2]*core.Resources{{each(6), each(3)}}, broken: "are not all free"},
+		"more than there is": {given: [][2]*core.Resources{{each(6), each(3)}}, broken: core.RuleNodeLeft},
 		"more than there is by what they ask for": {
-			given: [][2]*core.Resources{{each(7), nil}}, broken: "are not all free",
+			given: [][2]*core.Resources{{each(7), nil}}, broken: core.RuleNodeLeft,
 		},
 		"below 0":         {given: [][2]*core.Resources{{each(-1), nil}}, broken: core.RuleResourcesSane},
 		"no number":       {given: [][2]*core.Resources{{each(math.NaN()), nil}}, broken: core.RuleResourcesSane},
 		"nobody counts":   {given: [][2]*core.Resources{{each(1), nil}}, uncount: true, broken: core.RuleResourcesSane},
-		"taken too early": {given: [][2]*core.Resources{{each(6), each(2)}, {each(6), each(3)}}, broken: "are not all free"},
+		"taken too early": {given: [][2]*core.Resources{{each(6), each(2)}, {each(6), each(3)}}, broken: core.RuleNodeLeft},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -146,7 +146,16 @@ func check[S any](p *host.Pool, info host.ComponentInfo, f *pluginTestFlags, set
 	if f.evicting {
 		options = append(options, coretest.Evicting())
 	}
-	return coretest.Check(host.PoolFactory[S](p, info), f.effort, options...)
+	factory := host.PoolFactory[S](p, info)
+	return coretest.Check(factory, f.effort, append(options, heldTo(&factory.Info)...)...)
+}
+
+// heldTo has a policy that says what it counts beside whole devices be held to that.
+func heldTo(i *core.Info) []coretest.Option {
+	if len(i.Sharing) == 0 && !i.Counts {
+		return nil
+	}
+	return []coretest.Option{coretest.Sharing()}
 }
 
 // remedies tell how to mend a fault, by words that its text holds; the first that fits.
@@ -160,6 +169,8 @@ var remedies = []struct{ words, remedy string }{
 	{core.RuleAnswerOnce, "answer once for each job"},
 	{core.RuleAnswerEveryGrant, "put every grant into Placed or Unseated"},
 	{core.RuleDeviceOnce, "give out free devices of ready nodes only; the Ledger of the SDK counts them"},
+	{core.RuleDeviceLeft, "give no job more of a device, or of its memory, than is left; the Shares of the SDK for Go count that"},
+	{core.RuleNodeLeft, "give no job more CPUs or memory than its node has left; the Shares of the SDK for Go count that"},
 	{core.RuleGangComplete, "seat all replicas of a grant, or none"},
 	{core.RuleOneAccelerator, "keep a job on devices of one type, that of its grant where that names one"},
 	{"proposes seats", "propose one device for each replica, or nothing"},
