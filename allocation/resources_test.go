@@ -150,7 +150,7 @@ func TestDRFOfThePaper(t *testing.T) {
 	c.CountsResources, c.Nodes[0].CPUs, c.Nodes[0].MemoryGB = true, 9, 18
 	var jobs []*coretest.JobBuilder
 	for i := range 10 {
-		job := coretest.MakeJob(string(rune('a' + i))).Replicas(1).Tenant("A").Asks(1, 4)
+		job := coretest.MakeJob(string(rune('a'+i))).Replicas(1).Tenant("A").Asks(1, 4)
 		if i >= 5 {
 			job.Tenant("B").Asks(3, 1)
 		}
