@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/quartet-sched/quartet"
@@ -157,6 +158,66 @@ func TestMuriGroups(t *testing.T) {
 				t.Errorf("mean %v s, want %v within a percent", got, tc.want)
 			}
 		})
+	}
+}
+
+// How far Muri through the pipeline is from the published means, of which it meets but one within the percent that is asked for: Muri-L on trace 1. The
+// figures are what was measured, to a tenth of a percent, and hold it from drifting, to either side: who gets closer writes down the new ones. On trace 3, the authors' program itself
+// gave less when it was run again: see TestMuriGroups.
+func TestMuriGroupsHowFarItIs(t *testing.T) {
+	for policy, traces := range map[string]map[string]float64{ // percent
+		"muri-s": {"trace1": -8.3, "trace1_pr": -2.9, "trace3_pr": -1.3, "trace4": -5.0},
+		"muri-l": {"trace1": -0.4, "trace1_pr": -2.3, "trace3_pr": -4.5, "trace4": -5.1},
+	} {
+		for trace, want := range traces {
+			t.Run(policy+" "+trace, func(t *testing.T) {
+				mean, p99, makespan := muriPublished(t, trace, strings.ReplaceAll(policy, "-", "_"))
+				got := muriRun(t, policy, trace)
+				percent := 100 * (float64(got.JCTSeconds.Mean)/mean - 1)
+				t.Logf("mean %.0f s, %+.3f %%, 99th percentile %+.2f %%, makespan %+.2f %%", got.JCTSeconds.Mean, percent,
+					100*(float64(got.JCTSeconds.P99)/p99-1), 100*(float64(got.MakespanSeconds)/makespan-1))
+				if math.Abs(percent-want) > 0.05 {
+					t.Errorf("the mean of %v s is %+.2f %% off the published %v s, and was %+.1f %%", got.JCTSeconds.Mean, percent, mean, want)
+				}
+			})
+		}
+	}
+}
+
+// How far Muri-S is from the authors' program by job, on trace 3: of 992 jobs 441 end when they do there, and 943 within a percent of that
+// moment. Completion times are within a percent for 574, as most are short against the moment.
+func TestMuriShortByJobHowFarItIs(t *testing.T) {
+	want := muriEnds(t, "trace3_muri_s_jobs.csv.gz")
+	c, err := quartet.Load(quartet.Builtins(), quartet.Options{
+		Files: []string{"papers/muri-sigcomm22/muri-s.yaml"}, Sets: []string{"workload.config.path=" + refdata.Path(t, "data", "muri", "trace3.csv.gz")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := simulate(t, c).Jobs
+	if len(jobs) != len(want) {
+		t.Errorf("%d jobs, want %d", len(jobs), len(want))
+	}
+	equal, ends, times := 0, 0, 0
+	for _, j := range jobs {
+		end, known := want[j.Name]
+		if !known {
+			t.Errorf("nothing is known of job %s", j.Name)
+			continue
+		}
+		if math.Abs(float64(j.FinishSeconds)-end) < 1e-5 {
+			equal++
+		}
+		if off(float64(j.FinishSeconds), end) <= 0.01 {
+			ends++
+		}
+		if off(float64(j.FinishSeconds)-j.SubmitSeconds, end-j.SubmitSeconds) <= 0.01 {
+			times++
+		}
+	}
+	t.Logf("of %d jobs %d equal, %d ends and %d completion times within a percent", len(want), equal, ends, times)
+	if equal < 441 || ends < 943 || times < 574 {
+		t.Errorf("of %d jobs %d are equal, %d ends and %d completion times within a percent, and were 441, 943 and 574", len(want), equal, ends, times)
 	}
 }
 

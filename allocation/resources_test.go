@@ -143,6 +143,25 @@ func TestOrdersByResources(t *testing.T) {
 	}
 }
 
+// The example of section 4.1 of the paper: of 9 CPUs and 18 GB, tasks of 1 CPU and 4 GB get three, and those of 3 CPUs and 1 GB two.
+func TestDRFOfThePaper(t *testing.T) {
+	t.Parallel()
+	c := coretest.MakeCluster().Nodes(1, "t4", 16).Obj()
+	c.CountsResources, c.Nodes[0].CPUs, c.Nodes[0].MemoryGB = true, 9, 18
+	var jobs []*coretest.JobBuilder
+	for i := range 10 {
+		job := coretest.MakeJob(string(rune('a'+i))).Replicas(1).Tenant("A").Asks(1, 4)
+		if i >= 5 {
+			job.Tenant("B").Asks(3, 1)
+		}
+		jobs = append(jobs, job.Waiting())
+	}
+	v := coretest.MakeView(c).Now(1000).Jobs(jobs...).Obj()
+	if got, want := allocate(t, newPolicy(t, NewDRF(), nil), v, coretest.Rigid), "0×1 5×1 1×1 6×1 2×1"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestDRFRefusesTenantsTwice(t *testing.T) {
 	t.Parallel()
 	tenant := TenantWeight{Name: "blue", Weight: 1}

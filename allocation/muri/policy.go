@@ -76,7 +76,7 @@ type policy struct {
 	capacity queue.Capacity
 	accounts []account // by JobID
 	present  []core.JobID
-	classes  []class
+	classes  []class         // never fewer: the grouper remembers them
 	specs    []*core.JobSpec // by place in the order, of those to be grouped
 	slots    []int32         // of these among the candidates
 	jobs     []Job
@@ -85,6 +85,9 @@ type policy struct {
 	groups   int // granted
 	together []*core.JobSpec
 	standing core.Standing
+
+	cluster       *core.Cluster // whose nodes the grouper remembers
+	healthChanges int
 }
 
 // account is what is kept of a job for the order by attained service.
@@ -110,6 +113,10 @@ func (p *policy) Allocate(_ context.Context, v *core.View, candidates []core.Can
 	p.list(v, candidates, ranks)
 	p.grouper.Largest = min(p.largest, max(v.Cluster.MaxOwners, 1))
 	p.grouper.Fits = p.fits(v.Cluster)
+	if p.cluster != v.Cluster || p.healthChanges != v.HealthChanges {
+		p.grouper.Forget()
+		p.cluster, p.healthChanges = v.Cluster, v.HealthChanges
+	}
 	for _, group := range p.grouper.Solve(p.jobs, max(left, 0)) {
 		p.grant(v, candidates, group.Jobs)
 	}
@@ -194,7 +201,7 @@ func runsAt(j *core.Job) int32 {
 
 // list tells the grouper of the candidates, but for those that stay, in their order.
 func (p *policy) list(v *core.View, candidates []core.Candidate, ranks []queue.Rank) {
-	p.jobs, p.specs, p.slots, p.classes = p.jobs[:0], p.specs[:0], p.slots[:0], p.classes[:0]
+	p.jobs, p.specs, p.slots = p.jobs[:0], p.specs[:0], p.slots[:0]
 	for _, r := range ranks {
 		c := &candidates[r.Index]
 		if len(p.fixed) > 0 && queue.Stays(v, c) {

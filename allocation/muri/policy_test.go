@@ -229,6 +229,59 @@ func TestSteady(t *testing.T) {
 	}
 }
 
+// Which jobs may be together is asked again when nodes come, go or are other ones: what two groups made of their jobs before holds no longer.
+func TestNodesThatChangeWhatFits(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(v *core.View){
+		"another cluster": func(v *core.View) {
+			v.Cluster = coretest.MakeCluster().Nodes(1, "t4", 4).Nodes(1, "t4", 1).TakesTurns(2, 12).Obj()
+		},
+		"the same one": func(v *core.View) { v.HealthChanges++ },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Nodes(1, "t4", 1).TakesTurns(2, 12).Health(1, core.Gone).Obj()).Jobs(
+				staged("a", computes).Replicas(2).DeviceMemory(1).Waiting(),
+				staged("b", loads).Replicas(2).DeviceMemory(4).Waiting(),
+				staged("c", core.Iteration{Load: 0.9, Measured: 10}).Replicas(2).DeviceMemory(9).Waiting(), // so slow alone that an exchange gives it b's place
+			).Obj()
+			p := policyOf(map[string]any{"period": idealPeriod})
+			for step, tc := range []struct {
+				health   core.Health
+				memoryGB float64 // of the device that joins
+				want     string
+			}{
+				{core.Gone, 8, "a+c×2 b×2"}, {core.Ready, 8, "a+b×2 c×2"}, {core.Gone, 8, "a+c×2 b×2"}, {core.Ready, 10, "a+c×2 b×2"}, {core.Ready, 9.9, "a+b×2 c×2"},
+			} {
+				change(v)
+				v.Cluster.Nodes[1].Health, v.Cluster.Nodes[1].DeviceMemoryGB = tc.health, tc.memoryGB
+				if got := granted(t, p, v); got != tc.want {
+					t.Errorf("step %d, a device of %v GB is %v: granted %s, want %s", step, tc.memoryGB, tc.health, got, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// What is remembered of jobs of one type of device is not held of those of another one, whose memory is smaller.
+func TestTypesDoNotStandInForEachOther(t *testing.T) {
+	t.Parallel()
+	cluster := coretest.MakeCluster().Nodes(1, "t4", 4).Nodes(1, "k80", 4).TakesTurns(2, 12).Obj()
+	cluster.Nodes[1].DeviceMemoryGB = 9
+	p := policyOf(map[string]any{"period": idealPeriod})
+	for _, of := range []struct{ accelerator, want string }{{"t4", "a+c×3 b×3"}, {"k80", "a+b×3 c×3"}, {"t4", "a+c×3 b×3"}} {
+		v := coretest.MakeView(cluster).Jobs(
+			staged("a", computes).Replicas(3).Accelerators(of.accelerator).DeviceMemory(1).Waiting(),
+			staged("b", loads).Replicas(3).Accelerators(of.accelerator).DeviceMemory(4).Waiting(),
+			staged("c", core.Iteration{Load: 0.9, Measured: 10}).Replicas(3).Accelerators(of.accelerator).DeviceMemory(9).Waiting(),
+		).Obj()
+		v.Cluster = cluster
+		if got := granted(t, p, v); got != of.want {
+			t.Errorf("%s: granted %s, want %s", of.accelerator, got, of.want)
+		}
+	}
+}
+
 func TestLeastTurn(t *testing.T) {
 	t.Parallel()
 	for knowledge, want := range map[string]bool{knowsAttained: true, knowsRemaining: false} {
