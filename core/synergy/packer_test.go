@@ -155,7 +155,7 @@ func TestRoundDoesNotAllocate(t *testing.T) {
 }
 
 // Those that stay keep their seats in every mode, whatever they were given before; with tune, CPUs and memory go in the order of the jobs, and asking again
-// changes nothing once somebody stays.
+// changes nothing once somebody stays; in mode Greedy, once nobody more found a seat.
 func TestThoseThatStay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -226,10 +226,25 @@ func TestThoseThatStay(t *testing.T) {
 		}
 		anybody := slices.ContainsFunc(jobs, func(j Job) bool { return j.Stays != nil })
 		stay()
-		if p.Mode == Greedy || p.Mode == Tune && !anybody {
-			// With tune and nobody who stays it is as published, which takes from jobs on servers that it then may not use. With greedy it is the turn of
-			// those that stay to be given theirs in the order of the jobs, of whom one may have the proportional share.
+		switch {
+		case p.Mode == Tune && !anybody:
+			// Nobody stays: it is as published, which takes from jobs on servers that it then may not use.
 			stay()
+		case p.Mode == Greedy:
+			// Those that stay are given theirs in the order of the jobs one round later, of whom one may then have the proportional share, which leaves
+			// a place to somebody else, and so on.
+			seated := func() (n int) {
+				for i := range first {
+					if len(first[i].Seats) > 0 {
+						n++
+					}
+				}
+				return n
+			}
+			for before := -1; before < seated(); {
+				before = seated()
+				stay()
+			}
 		}
 		for i, grant := range check() {
 			if len(first[i].Seats) > 0 && cmp.Diff(first[i], grant) != "" {
