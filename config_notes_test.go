@@ -184,7 +184,7 @@ func TestSharesThatNobodyGivesAreNoted(t *testing.T) {
 	}{
 		"none":       {"none", "fifo", "first_fit", []string{fmt.Sprintf(parts, 2, "none"), fmt.Sprintf(slice, "none")}},
 		"fractional": {"fractional", "fifo", "fgd", []string{fmt.Sprintf(slice, "fractional")}},
-		"timeslice":  {"timeslice", "antman", "antman", []string{fmt.Sprintf(parts, 1, "timeslice"), fmt.Sprintf(slice, "timeslice")}},
+		"timeslice":  {"timeslice", "antman", "antman", []string{fmt.Sprintf(parts, 2, "timeslice"), fmt.Sprintf(slice, "timeslice")}},
 		"mig":        {"mig", "fifo", "fgd", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -234,7 +234,7 @@ func (c *Composition) noteShares(cluster *core.Cluster, w *workload.Workload) {
 		case share == nil || cluster.Sharing == core.Mig:
 		case share.Profile != "":
 			profiles++
-		case share.Milli == core.WholeDevice || cluster.Sharing == core.Fractional || share.Milli == 0 && cluster.Sharing == core.TimeSlice:
+		case share.Milli == core.WholeDevice || cluster.Sharing == core.Fractional:
 		default:
 			parts++
 		}

@@ -151,7 +151,6 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	}
 	e.notePromises(&stages)
 	e.notePairs(world)
-	e.noteParts()
 	if real {
 		e.noteRounds()
 	} else if err := e.claim(ctx); err != nil {
@@ -220,22 +219,6 @@ func (e *execution) notePairs(world core.Backend) {
 		e.note(fmt.Sprintf("no two jobs share devices: %q goes by pairs that were measured, and no table knows two of these jobs; %s", e.Allocation.ID, give))
 	} else if byPairs {
 		e.note("backend.config.co_location.model: table knows no two of these jobs, and co_location.unknown says how fast all are that share devices; " + give)
-	}
-}
-
-// noteParts says that jobs ask for parts of devices, or for nothing of them, where jobs take turns on whole ones.
-func (e *execution) noteParts() {
-	if e.cluster.Sharing != core.TimeSlice {
-		return
-	}
-	asking := 0
-	for i := range e.jobs.Jobs {
-		if spec := &e.jobs.Jobs[i].Spec; spec.Part() != e.cluster.Part(spec) {
-			asking++
-		}
-	}
-	if asking > 0 {
-		e.note(fmt.Sprintf("%d of %d jobs ask for a part of a device, or for nothing of it, and have whole ones: with cluster.sharing: timeslice there are no parts", asking, len(e.jobs.Jobs)))
 	}
 }
 
