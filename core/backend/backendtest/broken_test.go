@@ -243,6 +243,15 @@ func TestSuiteCatches(t *testing.T) {
 		"a discarded job that stays": {"a discarded job is over", applies(func(_ *broken, changes []core.Change) []core.Change {
 			return slices.DeleteFunc(changes, func(c core.Change) bool { return c.Action == core.Discard && c.Job == 1 })
 		}), "want io.EOF"},
+		"a job ended early that stays": {"a job that is ended early lets go and is over", applies(func(_ *broken, changes []core.Change) []core.Change {
+			return slices.DeleteFunc(changes, func(c core.Change) bool { return c.Action == core.Finish && c.Job == 1 })
+		}), "want io.EOF"},
+		"a job ended early that keeps its devices": {"a job that is ended early lets go and is over", applies(func(_ *broken, changes []core.Change) []core.Change {
+			return slices.DeleteFunc(changes, func(c core.Change) bool { return c.Action == core.Finish && c.Job == 0 })
+		}), "apply"},
+		"a pause that is ignored": {"a paused job lets go, and goes on when it is started again", applies(func(_ *broken, changes []core.Change) []core.Change {
+			return slices.DeleteFunc(changes, func(c core.Change) bool { return c.Action == core.Pause })
+		}), "apply"},
 		"unknown jobs that are ignored": {"an unknown job is an error", applies(func(_ *broken, changes []core.Change) []core.Change {
 			return slices.DeleteFunc(changes, func(c core.Change) bool { return c.Job != 0 })
 		}), "is no error"},

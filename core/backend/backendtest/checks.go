@@ -27,6 +27,8 @@ var checks = []check{
 	{"a round is applied again after a later one", appliesAfterALaterRound},
 	{"a job is tuned", tunes},
 	{"a discarded job is over", discards},
+	{"a job that is ended early lets go and is over", finishes},
+	{"a paused job lets go, and goes on when it is started again", pauses},
 	{"an unknown job is an error", refusesTheUnknown},
 	{"capabilities stay", keepsCapabilities},
 	{"closes twice", closesTwice},
@@ -234,7 +236,7 @@ func appliesAfterTheEnd(t testing.TB, h *Harness) {
 	s := open(t, h, Job{Seconds: 1}, Job{Seconds: Endless})
 	s.submitted(2)
 	s.apply(start(0, firstOfA))
-	decided := []core.Change{start(0, firstOfA), move(0, firstOfB), stop(0), {Action: core.Tune}, {Action: core.Discard}}
+	decided := []core.Change{start(0, firstOfA), move(0, firstOfB), stop(0), {Action: core.Tune}, {Action: core.Discard}, {Action: core.Finish}, {Action: core.Pause}}
 	s.end(0)
 	for _, c := range decided {
 		for _, c.Round = range []int{s.round, s.round + 1} {
@@ -293,11 +295,42 @@ func discards(t testing.TB, h *Harness) {
 	}
 }
 
+func finishes(t testing.TB, h *Harness) {
+	s := open(t, h, Job{Seconds: Endless}, Job{Seconds: Endless}, Job{Seconds: 1})
+	s.submitted(3)
+	s.apply(start(0, firstOfA))
+	s.pass(1)
+	s.apply(core.Change{Action: core.Finish, Job: 0}, core.Change{Action: core.Finish, Job: 1}, start(2, firstOfA))
+	if e := s.end(2); e.Kind != core.JobFinished {
+		t.Errorf("the job that has the devices after it %v, want it finished", e.Kind)
+	}
+	s.over()
+	if s.jobs[0].ended != nil || s.jobs[1].ended != nil {
+		t.Error("the end of a job is told that was ended early")
+	}
+}
+
+func pauses(t testing.TB, h *Harness) {
+	s := open(t, h, Job{Seconds: 4}, Job{Seconds: 1}, Job{Seconds: 1})
+	s.submitted(3)
+	s.apply(start(0, firstOfA))
+	s.pass(1)
+	s.apply(core.Change{Action: core.Pause, Job: 0}, core.Change{Action: core.Pause, Job: 1}, start(2, firstOfA))
+	s.end(2)
+	if s.jobs[0].ended != nil {
+		t.Errorf("the job that was paused %v", s.jobs[0].ended.Kind)
+	}
+	s.apply(start(0, firstOfA), start(1, firstOfB))
+	s.end(0)
+	s.end(1)
+	s.over()
+}
+
 func refusesTheUnknown(t testing.TB, h *Harness) {
 	s := open(t, h, Job{Seconds: Endless}, Job{SubmitSeconds: 1000, Seconds: 1})
 	s.submitted(1)
 	for _, id := range []core.JobID{-1, 1, 2, 1 << 30} {
-		for _, c := range []core.Change{start(id, firstOfA), stop(id), move(id, firstOfA), {Action: core.Tune, Job: id}, {Action: core.Discard, Job: id}} {
+		for _, c := range []core.Change{start(id, firstOfA), stop(id), move(id, firstOfA), {Action: core.Tune, Job: id}, {Action: core.Discard, Job: id}, {Action: core.Finish, Job: id}, {Action: core.Pause, Job: id}} {
 			if err := s.backend.Apply(context.Background(), []core.Change{c}); err == nil {
 				t.Errorf("%v of job %d, which was never submitted, is no error", c.Action, id)
 			}

@@ -50,6 +50,9 @@ class Reason(str, enum.Enum):
     AWAITING_NODES = "awaiting_nodes"  # it waits for nodes that come, or is too large for those that there are and more may join
     SUSPENDED = "suspended"  # its owner holds it back
     DEADLINE_UNREACHABLE = "deadline_unreachable"  # its deadline cannot be met, or not without breaking what was promised to others
+    CONVERGED = "converged"  # it hardly got better any more, and was ended
+    PRUNED = "pruned"  # others of its search are better, and it was ended
+    AWAITING_RESULTS = "awaiting_results"  # it waits for what others of its search report
 
 
 class Verdict(NamedTuple):
