@@ -119,7 +119,7 @@ func (b *told) Next(ctx context.Context, w core.Wake) (core.Observation, error) 
 
 func (b *told) Apply(ctx context.Context, changes []core.Change) error {
 	for i := range changes {
-		if j := b.job(changes[i].Job); changes[i].Action == core.Discard && j != nil && !j.ended {
+		if j := b.job(changes[i].Job); (changes[i].Action == core.Discard || changes[i].Action == core.Finish) && j != nil && !j.ended {
 			b.left--
 		}
 	}
