@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -55,15 +54,6 @@ type scored struct {
 	placed   []core.Placement
 	unseated []core.Verdict
 	memory   []int64 // scratch: of devices
-}
-
-// seatedJob is what a job has, as the walk knows it.
-type seatedJob struct {
-	seats  []core.Seat
-	slices []uint8    // where they begin, device by device
-	unit   score.Task // of a replica
-	round  int        // in which it was granted last
-	at     int        // in holding
 }
 
 // Place seats grants in their order; first those that stay.
@@ -278,126 +268,6 @@ func (p *scored) task(v *core.View, j *core.JobSpec, on core.AcceleratorID) (t u
 	return t
 }
 
-// stays reports whether a job goes on with what it holds, and takes that if it is not taken yet.
-func (p *scored) stays(v *core.View, g *core.Grant) bool {
-	j := v.Jobs[g.Job]
-	if j.Held != g.Replicas || j.Held == 0 || !within(v, g, j.Seats) {
-		return false
-	}
-	if s := p.held(g.Job); s != nil {
-		s.round = p.round
-		return true
-	}
-	for _, s := range j.Seats { // one that takes nothing of its devices may have lost them all the same
-		if s.Devices&^v.Cluster.Nodes[s.Node].Usable() != 0 {
-			return false
-		}
-	}
-	return p.take(g.Job, p.task(v, j.JobSpec, core.AnyAccelerator), j.Seats, j.Slices())
-}
-
-// drop gives back what those of the holding jobs have that it is true of.
-func (p *scored) drop(of func(core.JobID) bool) {
-	for _, id := range slices.Backward(p.holding) { // who is released gives his place to the last one, who was looked at
-		if of(id) {
-			p.release(id)
-		}
-	}
-}
-
-func (p *scored) held(id core.JobID) *seatedJob {
-	if int(id) >= len(p.jobs) {
-		return nil
-	}
-	return p.jobs[id]
-}
-
-// take notes that a job has seats, if they are free, with slices that begin there; nil for wherever they are placed.
-func (p *scored) take(id core.JobID, replica unit, seats []core.Seat, starts []uint8) bool {
-	var taken []uint8
-	for i, s := range seats {
-		t := replica
-		t.times(s.Devices.Count())
-		own := starts[min(len(taken), len(starts)):min(len(taken)+s.Devices.Count(), len(starts))]
-		before := len(taken)
-		if len(own) < s.Devices.Count() || slices.Contains(own, core.NoSlice) {
-			own = nil
-		}
-		if p.free(s, &t) {
-			if taken = append(taken, own...); own == nil {
-				taken = p.walk.Starts(taken, &t.Task, t.taken(s))
-			}
-			if p.occupy(&t, s, taken[before:]) {
-				continue
-			}
-		}
-		p.untake(replica, seats[:i], taken[:before])
-		return false
-	}
-	for int(id) >= len(p.jobs) {
-		p.jobs = append(p.jobs, nil)
-	}
-	p.jobs[id] = &seatedJob{seats: slices.Clone(seats), slices: taken, unit: replica.Task, round: p.round, at: len(p.holding)}
-	p.holding = append(p.holding, id)
-	return true
-}
-
-// free reports whether a task can have just these devices.
-func (p *scored) free(s core.Seat, t *unit) bool {
-	n := &p.walk.Nodes()[s.Node]
-	if s.Devices&^p.cluster.Nodes[s.Node].Usable() != 0 || !n.Fits(&t.Task) {
-		return false // also for one that takes nothing of its devices
-	}
-	for rest := s.Devices; t.Milli > 0 && rest != 0; rest &= rest - 1 {
-		if n.Left[rest.First()] < t.Milli {
-			return false
-		}
-	}
-	return true
-}
-
-// untake gives seats back, with the slices that begin there.
-func (p *scored) untake(replica unit, seats []core.Seat, starts []uint8) {
-	for _, s := range seats {
-		t := replica
-		t.times(s.Devices.Count())
-		own := starts[:min(s.Devices.Count(), len(starts))]
-		starts = starts[len(own):]
-		p.walk.ReleaseSlices(&t.Task, t.taken(s), own)
-		p.left[p.walk.Nodes()[s.Node].Accelerator] += int64(t.Devices) * int64(t.Milli)
-	}
-}
-
-// occupy takes a seat, with the slices that begin there; false, and it takes nothing, where they cannot.
-func (p *scored) occupy(t *unit, s core.Seat, starts []uint8) bool {
-	if !p.walk.TakeSlices(&t.Task, t.taken(s), starts) {
-		return false
-	}
-	p.left[p.walk.Nodes()[s.Node].Accelerator] -= int64(t.Devices) * int64(t.Milli)
-	return true
-}
-
-// taken is what a task takes of a seat: of the devices nothing, if it computes on CPUs alone.
-func (t *unit) taken(s core.Seat) core.Seat {
-	if t.Devices == 0 {
-		s.Devices = 0
-	}
-	return s
-}
-
-// release gives back what a job had.
-func (p *scored) release(id core.JobID) {
-	s := p.jobs[id]
-	p.untake(unit{s.unit}, s.seats, s.slices)
-	p.jobs[id] = nil
-	last := p.holding[len(p.holding)-1]
-	p.holding = p.holding[:len(p.holding)-1]
-	if last != id {
-		p.holding[s.at] = last
-		p.jobs[last].at = s.at
-	}
-}
-
 // seat takes new seats for a job, if there are any: on one node, or, for one that is larger than any that it can run on or that is elastic, on several, of one
 // type unless it mixes them.
 func (p *scored) seat(v *core.View, g *core.Grant) bool {
@@ -545,112 +415,6 @@ func (p *scored) beside(v *core.View, s *core.Seat, t *unit, n, first int) bool 
 	s.Devices = v.Cluster.Nodes[s.Node].Usable().Lowest(n)
 	return s.Devices.Count() == n && p.walk.Nodes()[s.Node].Fits(&t.Task) &&
 		!slices.ContainsFunc(p.seats[first:], func(o core.Seat) bool { return o.Node == s.Node })
-}
-
-// refuse answers a grant with the reason why it has no seats.
-func (p *scored) refuse(v *core.View, g *core.Grant) {
-	j := v.Jobs[g.Job]
-	whole := p.task(v, j.JobSpec, g.Accelerator)
-	each, left, message := int64(whole.Milli), p.left, ""
-	if each == 0 { // of devices it needs no part, only to be at them
-		each, left, message = score.Whole, p.seatsOf(v), "it takes nothing of devices, and each of its replicas is seated at one"
-	}
-	reason, wanted, available, open := core.AcceleratorMissing, int64(g.Replicas)*each, int64(0), int64(0)
-	for t := range v.Cluster.Accelerators {
-		if p.on[t] == 0 || !eligible(v, j, g, core.AcceleratorID(t)) {
-			continue
-		}
-		reason, available = core.WaitingForDevices, max(available, left[t])
-		if !p.closed[t] || j.State == core.Running {
-			open = max(open, left[t])
-		}
-	}
-	if reason == core.WaitingForDevices && available >= wanted {
-		reason = core.Fragmented
-		if open < wanted || open == 0 {
-			reason = core.BlockedByEarlier
-		}
-	}
-	p.unseated = append(p.unseated, core.Verdict{
-		Job: g.Job, Code: core.Defer, Reason: reason, Wanted: float64(wanted) / score.Whole, Available: float64(available) / score.Whole, Unit: "devices",
-		Message: message,
-	})
-	if reason != core.Fragmented || j.WaitingReason == reason { // it is told once
-		return
-	}
-	if verdict := &p.unseated[len(p.unseated)-1]; !p.blameDeviceMemory(v, g, verdict) && v.Cluster.CountsResources {
-		p.blame(v, g, verdict)
-	}
-}
-
-// seatsOf is the devices by type that may be placed on, taken or not, in thousandths.
-func (p *scored) seatsOf(v *core.View) []int64 {
-	seats := make([]int64, len(v.Cluster.Accelerators))
-	for i := range v.Cluster.Nodes {
-		n := &v.Cluster.Nodes[i]
-		seats[n.Accelerator] += int64(n.Usable().Count()) * score.Whole
-	}
-	return seats
-}
-
-// blameDeviceMemory tells a job that fits on one node what is short if that is the memory of devices: some node has all the rest. It reports whether that is so.
-func (p *scored) blameDeviceMemory(v *core.View, g *core.Grant, verdict *core.Verdict) bool {
-	t := p.task(v, v.Jobs[g.Job].JobSpec, g.Accelerator)
-	if t.DeviceMemory == 0 || g.Replicas > core.MaxDevicesPerNode {
-		return false
-	}
-	p.open(v, g, &t)
-	t.times(g.Replicas)
-	rest := t.Task
-	rest.DeviceMemory = 0
-	best := int64(-1)
-	nodes := p.walk.Nodes()
-	for i := range nodes {
-		if n := &nodes[i]; n.DeviceMemory != nil && n.Fits(&rest) {
-			p.memory = p.memory[:0]
-			for d, left := range n.Left {
-				if left >= t.Milli {
-					p.memory = append(p.memory, n.DeviceMemory[d])
-				}
-			}
-			best = max(best, least(p.memory, g.Replicas))
-		}
-	}
-	if best < 0 {
-		return false
-	}
-	if t.Slice != 0 { // of a slice
-		best = best * int64(t.Milli) / score.Whole
-	}
-	blameDeviceMemory(verdict, v.Jobs[g.Job].DeviceMemoryGB, float64(best)/1000)
-	return true
-}
-
-// least is the least amount of the n that have most; it sorts the list.
-func least[T cmp.Ordered](amounts []T, n int) T {
-	slices.Sort(amounts)
-	return amounts[len(amounts)-n]
-}
-
-// blameDeviceMemory tells a job that there are devices for that each is to have so many gigabytes, and how many enough of them have at most.
-func blameDeviceMemory(verdict *core.Verdict, wanted, available float64) {
-	verdict.Reason, verdict.Message = core.Fragmented, "there are devices for it, and device memory is short"
-	verdict.Wanted, verdict.Available, verdict.Unit = wanted, available, "GB"
-}
-
-// blame tells a job that there are devices for what else is short: of CPUs and memory the one of which more is missing, on the nodes that have a device for it.
-// Neither is where there is enough of both, on too many nodes.
-func (p *scored) blame(v *core.View, g *core.Grant, verdict *core.Verdict) {
-	replica := p.task(v, v.Jobs[g.Job].JobSpec, g.Accelerator)
-	p.open(v, g, &replica)
-	var left core.Resources
-	nodes := p.walk.Nodes()
-	for i := range nodes {
-		if n := &nodes[i]; v.Cluster.Nodes[i].Health == core.Ready && replica.Types.Allows(n.Accelerator) && n.HasDevice(replica.Milli) {
-			left = left.Plus(core.Resources{CPUs: float64(n.CPU), MemoryGB: float64(n.Memory)}.Times(1.0 / 1000))
-		}
-	}
-	blameResources(verdict, left, core.Resources{CPUs: float64(replica.CPU), MemoryGB: float64(replica.Memory)}.Times(float64(g.Replicas)/1000))
 }
 
 // byScore makes the factory of a placer that seats where a score is highest.
