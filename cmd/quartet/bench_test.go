@@ -41,15 +41,7 @@ func simulateOnly(b *testing.B, c *configs.Config, jobs *workload.Workload) int 
 	if err != nil {
 		b.Fatal(err)
 	}
-	opener, err := c.Backend.New(c.Seed, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	cluster := c.BuildCluster()
-	world, err := opener.Open(ctx, cluster, jobs)
-	if err != nil {
-		b.Fatal(err)
-	}
+	cluster, world := openWorld(b, c, jobs)
 	collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: io.Discard, Rounds: io.Discard, Decisions: io.Discard})
 	p := core.NewPipeline(cluster, stages, c.Round.Options(), nil, collector)
 	if err := p.Run(ctx, world); err != nil {

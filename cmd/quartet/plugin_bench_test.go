@@ -166,15 +166,7 @@ func (l *laps) ObserveRound(*core.Report) error {
 func timed(b *testing.B, c *configs.Config, jobs *workload.Workload, stages core.Stages) (time.Duration, []time.Duration) {
 	b.Helper()
 	ctx := context.Background()
-	opener, err := c.Backend.New(c.Seed, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	cluster := c.BuildCluster()
-	world, err := opener.Open(ctx, cluster, jobs)
-	if err != nil {
-		b.Fatal(err)
-	}
+	cluster, world := openWorld(b, c, jobs)
 	collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: io.Discard, Rounds: io.Discard, Decisions: io.Discard})
 	var each laps
 	p := core.NewPipeline(cluster, stages, c.Round.Options(), nil, collector, &each)

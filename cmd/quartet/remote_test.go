@@ -94,19 +94,26 @@ func remoteStages(t testing.TB, by way, c *configs.Config) core.Stages {
 	return stages
 }
 
-// filesOf runs a config with given stages and returns jobs.csv, rounds.csv and decisions.jsonl.
-func filesOf(t testing.TB, c *configs.Config, jobs *workload.Workload, stages core.Stages) [3]string {
+// openWorld opens the backend of a config over its cluster and jobs.
+func openWorld(t testing.TB, c *configs.Config, jobs *workload.Workload) (*core.Cluster, core.Backend) {
 	t.Helper()
-	ctx := t.Context()
 	opener, err := c.Backend.New(c.Seed, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cluster := c.BuildCluster()
-	world, err := opener.Open(ctx, cluster, jobs)
+	world, err := opener.Open(t.Context(), cluster, jobs)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return cluster, world
+}
+
+// filesOf runs a config with given stages and returns jobs.csv, rounds.csv and decisions.jsonl.
+func filesOf(t testing.TB, c *configs.Config, jobs *workload.Workload, stages core.Stages) [3]string {
+	t.Helper()
+	ctx := t.Context()
+	cluster, world := openWorld(t, c, jobs)
 	var files [3]bytes.Buffer
 	collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: &files[0], Rounds: &files[1], Decisions: &files[2]})
 	p := core.NewPipeline(cluster, stages, c.Round.Options(), nil, collector)

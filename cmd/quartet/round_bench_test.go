@@ -33,15 +33,7 @@ func BenchmarkRound10kGPUs5kJobs(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		opener, err := c.Backend.New(c.Seed, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		cluster := c.BuildCluster()
-		world, err := opener.Open(b.Context(), cluster, jobs)
-		if err != nil {
-			b.Fatal(err)
-		}
+		cluster, world := openWorld(b, c, jobs)
 		begin := time.Now()
 		p := core.NewPipeline(cluster, stages, c.Round.Options(), func() time.Duration { return time.Since(begin) }, &t)
 		for range 40 {

@@ -121,15 +121,7 @@ func (t *sharedTotal) simulate(b *testing.B, c *configs.Config, jobs *workload.W
 	if err != nil {
 		b.Fatal(err)
 	}
-	opener, err := c.Backend.New(c.Seed, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	cluster := c.BuildCluster()
-	world, err := opener.Open(b.Context(), cluster, jobs)
-	if err != nil {
-		b.Fatal(err)
-	}
+	cluster, world := openWorld(b, c, jobs)
 	collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: io.Discard, Rounds: io.Discard, Decisions: io.Discard})
 	collector.Expect(len(jobs.Jobs))
 	p := core.NewPipeline(cluster, stages, c.Round.Options(), nil, collector, t)
