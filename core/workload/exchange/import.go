@@ -193,6 +193,8 @@ func (r *Record) ends() float64 {
 // fault is why the times of a record do not go together; empty when they do.
 func (r *Record) fault() string {
 	switch {
+	case r.Submit < 0:
+		return "submit_s is before 1970"
 	case r.Start < r.Submit:
 		return reasonEarly
 	case r.Duration == 0:

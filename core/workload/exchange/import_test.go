@@ -103,6 +103,12 @@ func TestImport(t *testing.T) {
 			want:    "name,submit_s,duration_s,replicas\nc,0,60,1\nb,10,60,1\ne,20,60,1\n",
 			dropped: map[string]int{reasonEpoch: 2},
 		},
+		"a clock that was set to another decade": {
+			from:    CSV,
+			log:     "name,submit_s,duration_s,replicas\na,100000000,60,1\nb,1767600010,60,1\nc,1767600000,60,1\nd,300000000,60,1\ne,1767600020,60,1\nf,1767600030,60,1\n",
+			want:    "name,submit_s,duration_s,replicas\nc,0,60,1\nb,10,60,1\ne,20,60,1\nf,30,60,1\n",
+			dropped: map[string]int{reasonEpoch: 2},
+		},
 		"most clocks were not set": {
 			from:    CSV,
 			log:     "name,submit_s,duration_s,replicas\na,0,60,1\nb,1767600010,60,1\nc,5,60,1\nd,1767600020,60,1\n",

@@ -130,27 +130,26 @@ func (t *Trace) order() []int32 {
 // epochs is the least time that counts as seconds of a calendar: no log begins three years after its own start.
 const epochs = 1e8
 
-// rebase makes the earliest submission 0 where times are those of a calendar.
+// rebase makes the earliest submission 0 where times are those of a calendar. It repeats, so that what it leaves is read as no calendar again.
 func (in *importer) rebase() {
-	first := in.calendar()
-	if math.IsNaN(first) {
-		return
-	}
 	t := &in.trace
-	t.Epoch = first
-	kept := 0
-	for i := range t.count {
-		r := t.At(i)
-		if r.Submit < epochs {
-			in.tally.drop(reasonEpoch, int(r.line), r.Name)
-			continue
+	for moved, first := 0.0, in.calendar(); !math.IsNaN(first); first = in.calendar() {
+		moved += first
+		t.Epoch = moved
+		kept := 0
+		for i := range t.count {
+			r := t.At(i)
+			if r.Submit < epochs {
+				in.tally.drop(reasonEpoch, int(r.line), r.Name)
+				continue
+			}
+			r.Submit = micros(r.Submit - first)
+			r.Start = micros(r.Start - first)
+			*t.At(kept) = *r
+			kept++
 		}
-		r.Submit = micros(r.Submit - first)
-		r.Start = micros(r.Start - first)
-		*t.At(kept) = *r
-		kept++
+		t.cut(kept)
 	}
-	t.cut(kept)
 }
 
 // calendar is the earliest submission on a calendar; NaN where times are those of no calendar. They are of one where most are, and

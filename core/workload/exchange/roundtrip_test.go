@@ -127,7 +127,9 @@ func fuzz(f *testing.F, from string, seeds ...string) {
 func FuzzSacct(f *testing.F) { fuzz(f, Sacct, messy) }
 
 func FuzzKueue(f *testing.F) {
-	fuzz(f, Kueue, "namespace,name,queue,created,admitted,finished,gpus\nml,a,q,2026-01-05T08:00:00Z,2026-01-05T08:00:01Z,2026-01-05T09:00:00+01:00,8\n")
+	fuzz(f, Kueue, "namespace,name,queue,created,admitted,finished,gpus\nml,a,q,2026-01-05T08:00:00Z,2026-01-05T08:00:01Z,2026-01-05T09:00:00+01:00,8\n",
+		"namespace,name,queue,created,admitted,finished,gpus\nml,a,q,1970-01-05T08:00:00Z,1970-01-05T08:00:01Z,9999-01-05T09:00:00Z,8\n",
+		"namespace,name,queue,created,admitted,finished,gpus\nml,a,q,1970-01-01T00:00:00+15:00,1970-01-05T08:00:01Z,5000-12-31T23:59:60-15:00,8\n")
 }
 
 func FuzzSWF(f *testing.F) {

@@ -15,6 +15,7 @@ import (
 const (
 	maxSeconds = 1e11
 	maxCount   = 1 << 20
+	maxYear    = 5000 // of a date: what lies between two of them is within maxSeconds
 )
 
 var nan = math.NaN()
@@ -71,7 +72,7 @@ func moment(cell []byte, zone *time.Location) (float64, bool) {
 		}
 	}
 	year, month, day, hour, minute, second := parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
-	if year < 1970 || month < 1 || month > 12 || day < 1 || day > daysOf(year, month) || hour > 23 || minute > 59 || second > 60 {
+	if year < 1970 || year > maxYear || month < 1 || month > 12 || day < 1 || day > daysOf(year, month) || hour > 23 || minute > 59 || second > 60 {
 		return 0, false
 	}
 	rest, fraction := cell[seconds:], 0.0
