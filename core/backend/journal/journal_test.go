@@ -211,7 +211,7 @@ func TestEventsAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Float64Range(0, 1e9)
 		want := core.Event{
-			ID: rapid.Uint64().Draw(t, "id"), Kind: core.EventKind(rapid.IntRange(0, int(core.JobChanged)).Draw(t, "kind")),
+			ID: rapid.Uint64().Draw(t, "id"), Kind: core.EventKind(rapid.IntRange(0, int(core.JobReported)).Draw(t, "kind")),
 			AtSeconds: number.Draw(t, "at"), Job: core.JobID(rapid.IntRange(0, 9).Draw(t, "job")), Node: core.NodeID(rapid.IntRange(0, 9).Draw(t, "node")),
 			Progress: number.Draw(t, "progress"), Rate: number.Draw(t, "rate"), FromSeconds: number.Draw(t, "from"),
 			Message: rapid.String().Draw(t, "message"), Cause: core.Cause(rapid.IntRange(0, int(core.CauseStartTimeout)).Draw(t, "cause")), StepsLeft: math.NaN(),
@@ -226,6 +226,8 @@ func TestEventsAreKept(t *testing.T) {
 			want.Seats = seats
 		case core.JobChanged:
 			want.Spec = &core.JobSpec{ID: want.Job, Name: "edited", MinReplicas: 1, MaxReplicas: 7, Suspended: true}
+		case core.JobReported:
+			want.Metric, want.Step, want.Value = "loss", number.Draw(t, "step"), number.Draw(t, "value")-5e8
 		case core.JobSubmitted:
 			want.Held = &core.Held{Seats: seats, Executed: number.Draw(t, "executed"), Restarts: 2}
 		}

@@ -76,6 +76,9 @@ type Event struct {
 	Cause       core.Cause       `json:",omitzero"`
 	Measurement core.Measurement `json:",omitzero"`
 	Gradients   core.Gradients   `json:",omitzero"`
+	Metric      string           `json:",omitzero"`
+	Step        float64          `json:",omitzero"`
+	Value       float64          `json:",omitzero"`
 	Unusable    core.DeviceSet   `json:",omitzero"`
 	Seats       []core.Seat      `json:",omitempty"`
 	Added       *core.AddedNode  `json:",omitempty"`
@@ -91,7 +94,7 @@ func Events(events []core.Event) []Event {
 		list[i] = Event{
 			ID: e.ID, Kind: e.Kind, AtSeconds: e.AtSeconds, Job: e.Job, Node: e.Node, Health: e.Health,
 			Progress: e.Progress, Rate: e.Rate, FromSeconds: e.FromSeconds, Message: e.Message, Cause: e.Cause,
-			Measurement: e.Measurement, Gradients: e.Gradients, Unusable: e.Unusable, Seats: e.Seats, Added: e.Added, Held: e.Held,
+			Measurement: e.Measurement, Gradients: e.Gradients, Metric: e.Metric, Step: e.Step, Value: e.Value, Unusable: e.Unusable, Seats: e.Seats, Added: e.Added, Held: e.Held,
 		}
 		if e.Kind == core.JobChanged {
 			list[i].Changed = e.Spec
@@ -105,7 +108,7 @@ func (e *Event) of(spec func(core.JobID) *core.JobSpec) core.Event {
 	t := core.Event{
 		ID: e.ID, Kind: e.Kind, AtSeconds: e.AtSeconds, Job: e.Job, Node: e.Node, Health: e.Health,
 		Progress: e.Progress, Rate: e.Rate, FromSeconds: e.FromSeconds, Message: e.Message, Cause: e.Cause, StepsLeft: math.NaN(),
-		Measurement: e.Measurement, Gradients: e.Gradients, Unusable: e.Unusable, Seats: e.Seats, Added: e.Added, Held: e.Held,
+		Measurement: e.Measurement, Gradients: e.Gradients, Metric: e.Metric, Step: e.Step, Value: e.Value, Unusable: e.Unusable, Seats: e.Seats, Added: e.Added, Held: e.Held,
 		Spec: e.Changed,
 	}
 	if e.Kind == core.JobSubmitted {
