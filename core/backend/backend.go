@@ -96,6 +96,13 @@ type Expecting interface {
 	Coming(ctx context.Context) ([]Coming, error)
 }
 
+// Bounded is a backend whose workload is open until whoever submits its jobs has no more.
+type Bounded interface {
+	Operated
+	// NoMore says so: the run ends when the jobs that it has by then have ended. It may be called from any goroutine, and again.
+	NoMore(ctx context.Context) error
+}
+
 // Coming is a job that is still to be submitted.
 type Coming struct {
 	core.JobSpec

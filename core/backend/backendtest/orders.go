@@ -23,6 +23,7 @@ var orderChecks = []check{
 	{"orders: a job is cancelled while it is being started", cancelsInTheMidst},
 	{"orders: a node is drained", drains},
 	{"orders: a node is drained while a job is placed on it", drainsInTheMidst},
+	{"orders: a run ends once nobody has more jobs for it", endsWithoutMore},
 	{"orders: logs are read", readsLogs},
 	{"orders: a snapshot is taken", takesSnapshot},
 }
@@ -102,6 +103,27 @@ func submits(t testing.TB, h *Harness) {
 	o.apply(start(0, firstOfA), start(2, firstOfB))
 	o.end(0)
 	o.end(2)
+}
+
+func endsWithoutMore(t testing.TB, h *Harness) {
+	o := operate(t, h)
+	b, bounded := o.backend.(backend.Bounded)
+	if !bounded {
+		t.Skip("this backend is not backend.Bounded")
+	}
+	o.submit(Job{Name: "one", Seconds: 1}, Job{Name: "two", Seconds: Endless})
+	o.submitted(2)
+	o.apply(start(0, firstOfA), start(1, firstOfB))
+	o.end(0)
+	for range 2 { // saying it again changes nothing
+		if err := o.order(b.NoMore); err != nil {
+			t.Fatalf("no more: %v", err)
+		}
+	}
+	o.news = nil
+	o.cancel("two")
+	o.wantNews("after the last job was cancelled", "job_cancelled 1")
+	o.over()
 }
 
 func submitsAtOnce(t testing.TB, h *Harness) {

@@ -71,7 +71,7 @@ type Backend struct {
 }
 
 var (
-	_ backend.Operated = (*Backend)(nil)
+	_ backend.Bounded  = (*Backend)(nil)
 	_ core.Scaling     = (*Backend)(nil)
 	_ core.Memory      = (*Backend)(nil)
 )

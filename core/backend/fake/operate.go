@@ -65,6 +65,14 @@ func (b *Backend) Cancel(_ context.Context, name string) error {
 	})
 }
 
+// NoMore lets the run end with the jobs that it has.
+func (b *Backend) NoMore(context.Context) error {
+	return b.order(func() error {
+		b.open = false
+		return nil
+	})
+}
+
 // SetHealth changes the health of a node. One that is down interrupts its jobs.
 func (b *Backend) SetHealth(_ context.Context, name string, h core.Health) error {
 	return b.order(func() error {

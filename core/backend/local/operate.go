@@ -88,6 +88,14 @@ func (b *Backend) Cancel(ctx context.Context, name string) error {
 	})
 }
 
+// NoMore lets the run end with the jobs that it has.
+func (b *Backend) NoMore(ctx context.Context) error {
+	return b.wanted.Give(ctx, func() error {
+		b.open = false
+		return nil
+	})
+}
+
 func (b *Backend) cancel(j *job) {
 	if j.ended || !j.submitted {
 		return
