@@ -67,10 +67,10 @@ type Backend struct {
 }
 
 var (
-	_ backend.Bounded  = (*Backend)(nil)
-	_ backend.Ticking  = (*Backend)(nil)
-	_ core.Memory      = (*Backend)(nil)
-	_ core.Scaling     = (*Backend)(nil)
+	_ backend.Bounded = (*Backend)(nil)
+	_ backend.Ticking = (*Backend)(nil)
+	_ core.Memory     = (*Backend)(nil)
+	_ core.Scaling    = (*Backend)(nil)
 )
 
 // longestSocket is what the address of a unix socket has room for.
