@@ -72,6 +72,6 @@ func (l *list) Ask(_ context.Context, n int) ([]search.Trial, error) {
 	return asked, nil
 }
 func (*list) Tell(context.Context, []search.Result) ([]int, error) { return nil, nil }
-func (*list) Close() error                                        { return nil }
+func (*list) Close() error                                         { return nil }
 
 func contains(names []string, name string) bool { return slices.Contains(names, name) }

@@ -93,7 +93,9 @@ func within(path string, err error) error {
 }
 
 // name is that of the job of a trial, of which the first is 1.
-func (p *plan) name(trial int) string { return fmt.Sprintf("%s-%0*d", p.Experiment, trialDigits, trial+1) }
+func (p *plan) name(trial int) string {
+	return fmt.Sprintf("%s-%0*d", p.Experiment, trialDigits, trial+1)
+}
 
 // experiment is what runs of one workload have in common.
 type experiment struct {

@@ -127,7 +127,9 @@ type trialModel struct {
 }
 
 // Rate is that of the application, over the width.
-func (m *trialModel) Rate(phase int, c Running) float64 { return m.measuredModel.Rate(phase, c) / m.width }
+func (m *trialModel) Rate(phase int, c Running) float64 {
+	return m.measuredModel.Rate(phase, c) / m.width
+}
 
 // Measure is what the application measures, times the width.
 func (m *trialModel) Measure(phase int, c Running) (core.Measurement, core.Gradients, bool) {
