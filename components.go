@@ -11,6 +11,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/sim"
+	"github.com/quartet-sched/quartet/core/tuning"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
 	"github.com/quartet-sched/quartet/placement"
@@ -39,6 +40,7 @@ func Builtins() Catalog {
 			workload.NewSynergy(),
 			workload.NewJobs(),
 			workload.NewSubmitted(),
+			tuning.New(),
 		},
 		Admission: []core.Factory[core.Admitter]{
 			admission.NewAcceptAll(),

@@ -9,11 +9,16 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// measured is the window of a run over so many jobs.
-func measured(c *configs.Config, jobs int) (metrics.Window, error) {
+// measured is the window of a run over a workload.
+func measured(c *configs.Config, w *workload.Workload) (metrics.Window, error) {
 	m := &c.Measure
+	if w.React != nil && !m.Whole() {
+		return metrics.Window{}, core.Diagnostics{{Path: "measure", Summary: "the workload submits jobs by what becomes of earlier ones: nobody knows how many there will be", Hint: "leave it out"}}
+	}
+	jobs := len(w.Jobs)
 	window := metrics.Window{First: core.JobID(m.FirstJob), Last: core.JobID(m.LastJob)}
 	if m.WarmUpRatio > 0 || m.CoolDownRatio > 0 {
 		const rounding = 1e-9 // 0.07 of 100 jobs are 7

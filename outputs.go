@@ -17,7 +17,7 @@ import (
 // The files of a run that depend on nothing but its config and inputs: the same run writes the same bytes.
 var repeatableFiles = []string{
 	"jobs.csv", "rounds.csv", "decisions.jsonl", "accelerators.csv", "fairness.csv", "tenants.csv", "timeline.csv", "nodes.csv", "usage.csv",
-	"training.csv", "efficiency.csv", "reports.csv",
+	"training.csv", "efficiency.csv", "reports.csv", "trials.csv",
 }
 
 // The files that every run writes besides.

@@ -31,7 +31,7 @@ func (c *Composition) Plan(ctx context.Context, snapshot string) (*Plan, error) 
 	}
 	cluster := c.BuildCluster()
 	if snapshot == "" {
-		if err := c.checkFit(ctx, cluster, jobs); err != nil {
+		if err := c.checkFit(ctx, cluster, jobs.Foreseen()); err != nil {
 			return nil, err
 		}
 	}
@@ -43,6 +43,7 @@ func (c *Composition) Plan(ctx context.Context, snapshot string) (*Plan, error) 
 	if err != nil {
 		return nil, errors.Join(err, discardStages(&stages))
 	}
+	defer closeReacting(world)
 	p := &Plan{Cluster: cluster, Verdicts: map[core.JobID]core.Verdict{}, Names: map[core.JobID]string{}}
 	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), nil, foreseen{p})
 	if keeping, may := world.(core.Keeping); may && keeping.KeepsDevices() {

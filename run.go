@@ -86,6 +86,7 @@ type execution struct {
 	log       *slog.Logger
 	stopwatch func() time.Duration
 	jobs      *workload.Workload
+	reacting  workload.Reacting // nil for a list of jobs
 	window    metrics.Window
 	inputs    []Digest // files that the run rests on
 	cluster   *core.Cluster
@@ -112,13 +113,13 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 			return nil, err
 		}
 	}
-	if e.window, err = measured(c.Config, len(e.jobs.Jobs)); err != nil {
+	if e.window, err = measured(c.Config, e.jobs); err != nil {
 		return nil, err
 	}
-	if err := c.checkFit(ctx, e.cluster, e.jobs); err != nil {
+	if err := c.checkFit(ctx, e.cluster, e.jobs.Foreseen()); err != nil {
 		return nil, err
 	}
-	c.noteShares(e.cluster, e.jobs)
+	c.noteShares(e.cluster, e.jobs.Foreseen())
 	stages, err := BuildStages(c.Config, e.log)
 	if err != nil {
 		return nil, err
@@ -133,7 +134,10 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	e.inputs = append(digestsOf(e.jobs.Inputs), filesRead(&stages)...)
 	world, state, err := e.open(ctx, real, &stages)
 	if err != nil {
-		return nil, err
+		return nil, c.Locate(err)
+	}
+	if e.reacting = reactingOf(world); e.reacting != nil {
+		defer func() { err = errors.Join(err, e.reacting.Close()) }()
 	}
 	if reader, reads := world.(core.FileReader); reads {
 		e.inputs = append(e.inputs, digestsOfFiles(reader.FilesRead())...)
@@ -282,7 +286,7 @@ type pausing interface {
 func (e *execution) newCollector(world core.Backend) error {
 	var to metrics.Outputs
 	if e.Output.Writes("fairness") {
-		to.Alone = workload.NewAlone(e.cluster, e.jobs.Jobs).Seconds
+		to.Alone = workload.NewAlone(e.cluster, e.jobsOf(world)).Seconds
 		if p, ok := world.(pausing); ok {
 			to.StartPause = p.StartPause
 		}
@@ -305,12 +309,12 @@ func (e *execution) newCollector(world core.Backend) error {
 	e.collector.Measure(e.window)
 	e.collector.Expect(len(e.jobs.Jobs))
 	e.collector.Bill(e.cluster)
-	return e.newRecorder()
+	return e.newRecorder(world)
 }
 
 // newRecorder records the timeline of the run into those files that the config asks for.
-func (e *execution) newRecorder() error {
-	to := timeline.Outputs{Truth: workload.NewTrainings(e.cluster, e.jobs.Jobs).At}
+func (e *execution) newRecorder(world core.Backend) error {
+	to := timeline.Outputs{Truth: workload.NewTrainings(e.cluster, e.jobsOf(world)).At}
 	wanted := false
 	for _, slot := range [...]struct {
 		file, output string
@@ -356,6 +360,9 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		observers = append(observers, e.recorder)
 	}
 	if o, observes := world.(core.Observer); observes {
+		observers = append(observers, o)
+	}
+	if o, observes := e.reacting.(core.Observer); observes {
 		observers = append(observers, o)
 	}
 	memory, remembers := world.(core.Memory)
@@ -413,6 +420,9 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		if err := e.recorder.Finish(append(unfinished, ended...), r.EndSeconds); err != nil {
 			return nil, errors.Join(failure, err)
 		}
+	}
+	if err := e.tellReacting(r.Summary, append(unfinished, ended...), r.EndSeconds); err != nil {
+		return nil, errors.Join(failure, err)
 	}
 	r.Summary.Name, r.Summary.Seed = e.Name, e.Seed
 	r.Summary.Plugins = e.troubles()

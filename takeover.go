@@ -103,7 +103,7 @@ func (e *execution) takeover(p *policies, pipeline *core.Pipeline) Takeover {
 			return errors.Join(err, problem("", "changes more than policies and rounds", "the cluster, the backend and the workload take effect when the run is stopped and run again: its jobs go on"))
 		}
 		next := withPolicies(now, wanted)
-		if err := (&Composition{Config: next, Log: e.Log, Note: e.Note}).checkFit(ctx, &cluster, e.jobs); err != nil {
+		if err := (&Composition{Config: next, Log: e.Log, Note: e.Note}).checkFit(ctx, &cluster, e.jobs.Foreseen()); err != nil {
 			return err
 		}
 		resolved, err := placeless(next).Resolved()

@@ -114,6 +114,8 @@ type Event struct {
 	Message string
 	// Cause is why, of a job that was interrupted or failed. Absent, it is CauseUnknown.
 	Cause Cause
+	// Early is why a job that finished was ended before its work was done, with the progress that it tells; NoReason where it came to its own end.
+	Early Reason `json:",omitempty"`
 
 	Measurement Measurement // JobMeasured
 	Gradients   Gradients   // JobMeasured

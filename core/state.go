@@ -223,7 +223,11 @@ func (s *state) take(e *Event) error {
 		s.release(j, e.AtSeconds)
 		s.end(j, endState(e.Kind), e.AtSeconds)
 		j.Progress, j.ProgressRate = e.Progress, 0
-		if e.Kind == JobFinished && j.TotalWork > 0 {
+		switch {
+		case e.Kind != JobFinished:
+		case e.Early != NoReason:
+			j.WaitingReason = e.Early
+		case j.TotalWork > 0:
 			j.Progress = j.TotalWork
 		}
 	case JobStarting, JobStarted:

@@ -364,7 +364,7 @@ func (s *scenario) run(dir string, rows []string, observers ...core.Observer) ([
 	var timelines [4]bytes.Buffer
 	recorder := timeline.NewRecorder(&cluster, timeline.Outputs{
 		Timeline: &timelines[0], Nodes: &timelines[1], Usage: &timelines[2], Training: &timelines[3],
-		Truth: workload.NewTrainings(&cluster, jobs.Jobs).At,
+		Truth: workload.NewTrainings(&cluster, jobs).At,
 	})
 	p := core.NewPipeline(&cluster, stages, s.round, nil, append(observers, collector, recorder, roundLimit{})...)
 	if err := p.Run(ctx, world); err != nil {

@@ -64,7 +64,7 @@ func busy(t testing.TB, jobs int, observers ...core.Observer) (p *core.Pipeline,
 		Elasticity: component(t, elasticity.NewFixed(), nil),
 	}
 	p = core.NewPipeline(cluster, stages, core.RoundOptions{IntervalSeconds: 60}, nil, observers...)
-	return p, world, workload.NewAlone(cluster, w.Jobs).Seconds
+	return p, world, workload.NewAlone(cluster, w).Seconds
 }
 
 var errEnough = errors.New("enough")

@@ -47,6 +47,8 @@ type Summary struct {
 
 	Deadlines *Deadlines `json:"deadlines,omitempty"` // nil when no job has one
 	Tiers     *Tiers     `json:"tiers,omitempty"`     // nil when no job has one
+
+	Tuning *Tuning `json:"tuning,omitempty"` // nil where no hyper-parameters are searched for
 }
 
 // Trouble is what a component in a process of its own went through in a run that went on all the same.

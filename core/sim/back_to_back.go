@@ -13,6 +13,9 @@ import (
 // when the last job is; when none runs, at the next arrival, or after an interval if jobs wait and none arrives.
 func (s *Simulator) advanceBackToBack(ctx context.Context, w core.Wake) (float64, error) {
 	now, told := s.now, len(s.events)
+	if _, err := s.react(ctx, now); err != nil {
+		return 0, err
+	}
 	for {
 		if err := ctx.Err(); err != nil {
 			s.now = now
@@ -30,6 +33,10 @@ func (s *Simulator) advanceBackToBack(ctx context.Context, w core.Wake) (float64
 		now = next
 		s.happenToNodes(now)
 		s.arrive(now)
+		if _, err := s.react(ctx, now); err != nil {
+			s.now = now
+			return 0, err
+		}
 		s.disturb(now, &s.events)
 		if len(s.events) > told || now+w.IntervalSeconds > w.BySeconds {
 			break

@@ -31,6 +31,7 @@ func (s *Simulator) tellReports(j *simJob, at float64) (some bool) {
 	for _, r := range reporter.Reports(j.phase) {
 		some = true
 		s.events = append(s.events, core.Event{Kind: core.JobReported, AtSeconds: at, Job: j.Spec.ID, Metric: r.Metric, Step: r.Step, Value: r.Value})
+		s.reaction.reported(j, r, at)
 	}
 	return some
 }

@@ -49,3 +49,6 @@ func (p *preview) Apply(_ context.Context, changes []core.Change) error {
 }
 
 func (p *preview) Changes() []core.Change { return p.changes }
+
+// Reacting is the workload of the simulation that reacts; nil for a list of jobs.
+func (p *preview) Reacting() workload.Reacting { return p.Backend.(*Simulator).Reacting() }

@@ -155,6 +155,7 @@ func (s *Simulator) finish(j *simJob, at float64) {
 	s.unseat(j)
 	s.end(j)
 	s.events = append(s.events, core.Event{Kind: core.JobFinished, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress})
+	s.reaction.note(j, workload.Result{Kind: workload.JobFinished, AtSeconds: at})
 }
 
 // span counts a job in or out of the nodes it spans.
@@ -198,6 +199,10 @@ func (s *Simulator) disturb(now float64, tell *[]core.Event) {
 // advanceByRounds advances every running job round by round, as published simulators do, until something happens.
 func (s *Simulator) advanceByRounds(ctx context.Context, w core.Wake) (float64, error) {
 	now, whole := s.now, s.config.Publication.Progress == wholeSteps
+	reacted, err := s.react(ctx, now)
+	if err != nil {
+		return 0, err
+	}
 	for {
 		if err := ctx.Err(); err != nil {
 			s.now = now
@@ -228,8 +233,13 @@ func (s *Simulator) advanceByRounds(ctx context.Context, w core.Wake) (float64, 
 		now = next
 		s.happenToNodes(now)
 		s.arrive(now)
+		again, err := s.react(ctx, now)
+		if err != nil {
+			s.now = now
+			return 0, err
+		}
 		s.disturb(now, &s.events)
-		if len(s.events) > told || now >= w.BySeconds {
+		if len(s.events) > told || reacted || again || now >= w.BySeconds {
 			break
 		}
 	}

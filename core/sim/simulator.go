@@ -40,6 +40,9 @@ func (o *opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload
 	if err := checkEnds(w).Err(); err != nil {
 		return nil, err
 	}
+	if err := o.config.checkReacting(w); err != nil {
+		return nil, err
+	}
 	s := &Simulator{config: o.config, settings: o.settings, seen: c, workload: w.Jobs, jobs: make([]*simJob, len(w.Jobs)), owed: math.Inf(1)}
 	is := *c
 	is.MayGrow, is.Accelerators, is.Nodes, is.Pools = false, slices.Clone(c.Accelerators), slices.Clone(c.Nodes), slices.Clone(c.Pools)
@@ -68,6 +71,13 @@ func (o *opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload
 	if o.config.StartDelaySpread > 0 {
 		s.delays = core.NewRand(o.settings.Seed, o.settings.ID+"/start_delay")
 	}
+	if w.React != nil {
+		to, err := w.React(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.reaction, s.measured = &reaction{to: to, ids: map[string]core.JobID{}}, true
+	}
 	return s, nil
 }
 
@@ -95,6 +105,7 @@ type Simulator struct {
 	pools    pools
 
 	workload  []workload.Job // in order of submission
+	reaction  *reaction      // nil for a list of jobs
 	overheads applicationOverheads
 	jobs      []*simJob // by JobID; nil before the submission and after the end
 
@@ -177,6 +188,11 @@ func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, er
 // advanceByEvents goes from event to event until one of them, or the wake-up, calls for a round.
 func (s *Simulator) advanceByEvents(ctx context.Context, w core.Wake) (float64, error) {
 	due, happened := min(s.onGrid(w.BySeconds, w), s.owed), !math.IsInf(s.owed, 1)
+	if reacted, err := s.react(ctx, s.now); err != nil {
+		return 0, err
+	} else if reacted {
+		due, happened = min(due, s.moment(s.now, w)), true
+	}
 	due = s.available(due, w)
 	for {
 		at := s.nextEvent()
@@ -192,10 +208,24 @@ func (s *Simulator) advanceByEvents(ctx context.Context, w core.Wake) (float64, 
 		if err := ctx.Err(); err != nil && !happened { // what happened is told
 			return 0, err
 		}
-		if wakes := s.available(s.happen(at, w), w); wakes <= due {
+		wakes := s.happen(at, w)
+		if reacted, err := s.react(ctx, at); err != nil {
+			return 0, err
+		} else if reacted {
+			wakes = min(wakes, s.moment(at, w))
+		}
+		if wakes = s.available(wakes, w); wakes <= due {
 			due, happened = wakes, true
 		}
 	}
+}
+
+// moment is that of the round of which something is told that happens at a moment.
+func (s *Simulator) moment(at float64, w core.Wake) float64 {
+	if w.OnEvents {
+		return at
+	}
+	return s.onGrid(at, w)
 }
 
 // nextEvent is the moment of the earliest event, +Inf if there is none.
@@ -213,10 +243,7 @@ func (s *Simulator) nextEvent() float64 {
 // happen lets everything of one moment happen, and returns when that wakes the pipeline.
 func (s *Simulator) happen(at float64, w core.Wake) (wakes float64) {
 	wakes = math.Inf(1)
-	moment := at
-	if !w.OnEvents {
-		moment = s.onGrid(at, w)
-	}
+	moment := s.moment(at, w)
 	for len(s.queue) > 0 && s.queue[0].nextAt <= at {
 		j := s.queue[0]
 		if s.endPhase(j, w) {
@@ -322,9 +349,11 @@ func (s *Simulator) Apply(_ context.Context, changes []core.Change) error {
 			s.advance(j, s.now)
 			s.unseat(j)
 			s.end(j)
+			s.reaction.ended(j, c, s.now)
 			continue
 		}
 		s.carryOut(j, c)
+		s.reaction.changed(j, c, s.now)
 		s.notes = append(s.notes, j.progressed(s.now))
 		if seated {
 			s.noteStart(j)

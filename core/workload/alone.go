@@ -13,7 +13,7 @@ import (
 // share is measured by, and depends on no policy.
 type Alone struct {
 	cluster *core.Cluster
-	jobs    []Job // by JobID
+	jobs    JobsOf
 	fastest map[loner][]float64
 }
 
@@ -25,14 +25,17 @@ type loner struct {
 }
 
 // NewAlone returns the times of the jobs of a workload on the types of a cluster.
-func NewAlone(c *core.Cluster, jobs []Job) *Alone {
+func NewAlone(c *core.Cluster, jobs JobsOf) *Alone {
 	return &Alone{cluster: c, jobs: jobs, fastest: map[loner][]float64{}}
 }
 
 // Seconds is the time that a job takes alone with so many devices of a type, 1 or more. On fewer than it needs it runs
-// for part of the time. +Inf where it cannot run.
+// for part of the time. +Inf where it cannot run, and for one that is not part of the workload.
 func (a *Alone) Seconds(id core.JobID, accelerator core.AcceleratorID, devices int) float64 {
-	job := &a.jobs[id]
+	job := a.jobs.JobOf(id)
+	if job == nil {
+		return math.Inf(1)
+	}
 	least := job.Spec.MinReplicas
 	if devices < least {
 		return a.Seconds(id, accelerator, least) * float64(least) / float64(devices)

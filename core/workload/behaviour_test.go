@@ -195,7 +195,7 @@ func TestMeasuredTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Name: "n", Devices: 4}}}
-	trainings := NewTrainings(cluster, w.Jobs)
+	trainings := NewTrainings(cluster, w)
 	seats := func(devices int) []core.Seat {
 		return []core.Seat{{Node: 0, Devices: core.FirstDevices(devices)}}
 	}

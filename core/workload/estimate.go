@@ -53,6 +53,9 @@ func (e Estimate) Apply(w *Workload, seed uint64) (*Workload, error) {
 	if e.True() {
 		return w, nil
 	}
+	if w.React != nil {
+		return nil, core.Diagnostics{{Path: "estimate", Summary: "the workload has no list of jobs: it submits them by what becomes of earlier ones", Hint: "leave it out: their true work is told"}}
+	}
 	if w.Open {
 		return nil, core.Diagnostics{{Path: "estimate", Summary: "the workload has no jobs of its own: those that are submitted while the run goes on say what is known of them"}}
 	}

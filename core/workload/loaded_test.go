@@ -36,7 +36,7 @@ func loadedCluster() *core.Cluster {
 func describeLoaded(w *Workload, cluster *core.Cluster) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d jobs, %.8g device-seconds, load %.8g\n", len(w.Jobs), DeviceSeconds(w, cluster), OfferedLoad(w, cluster))
-	alone := NewAlone(cluster, w.Jobs)
+	alone := NewAlone(cluster, w)
 	const submissions, whole = 40, 6
 	for i := range w.Jobs[:min(submissions, len(w.Jobs))] {
 		job := &w.Jobs[i]

@@ -18,20 +18,21 @@ type Trainer interface {
 // Trainings tells how the jobs of a workload train where they run.
 type Trainings struct {
 	cluster *core.Cluster
-	jobs    []Job   // by JobID
+	jobs    JobsOf
 	running Running // to use again
 }
 
 // NewTrainings returns the trainings of the jobs of a workload on a cluster.
-func NewTrainings(c *core.Cluster, jobs []Job) *Trainings { return &Trainings{cluster: c, jobs: jobs} }
+func NewTrainings(c *core.Cluster, jobs JobsOf) *Trainings { return &Trainings{cluster: c, jobs: jobs} }
 
 // At is how a job trains on seats at a progress, in the unit of its work. It is false for a job that does not train at a
 // batch, or cannot run so, and for one that was not part of the workload.
 func (t *Trainings) At(id core.JobID, progress float64, seats []core.Seat, tuning core.Tuning) (batch int, efficiency, samples float64, ok bool) {
-	if int(id) >= len(t.jobs) {
+	job := t.jobs.JobOf(id)
+	if job == nil {
 		return 0, 0, 0, false
 	}
-	model := t.jobs[id].Model
+	model := job.Model
 	trainer, ok := model.(Trainer)
 	if !ok {
 		return 0, 0, 0, false

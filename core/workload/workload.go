@@ -20,6 +20,11 @@ type Workload struct {
 	Jobs   []Job
 	Inputs []Input
 	Open   bool // more jobs are submitted while the run goes on, which has no end of its own
+
+	// React makes what submits the jobs of one run, in the course of it; nil for a workload that is a list of jobs. Jobs then has none.
+	React func(ctx context.Context) (Reacting, error)
+	// Kinds are jobs such as it submits, for what is checked before a run.
+	Kinds []Job
 }
 
 // Job is a job of a workload together with the model that the simulator runs it by, and how real machines run it.

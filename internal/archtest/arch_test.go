@@ -48,6 +48,8 @@ var rooms = []room{
 	{"core/promise", []string{"core", "core/queue"}},
 	{"core/cells", []string{"core"}},
 	{"core/synergy", []string{"core", "core/optim"}},
+	{"core/search", []string{"core"}},
+	{"core/tuning", []string{"core", "core/metrics", "core/search", "core/workload"}},
 	{"core/interleave", []string{"core"}},
 	{"core/advise", []string{".", "configs", "core", "core/metrics", "core/stats", "core/study", "core/workload"}},
 	{"core/compare", []string{".", "configs", "core", "core/metrics", "core/stats", "core/study"}},
@@ -62,7 +64,7 @@ var rooms = []room{
 	{"configs", []string{"core/...", "internal/yamlpos"}},
 	{".", []string{
 		"configs", "core", "core/backend", "core/backend/journal", "core/metrics", "core/sim", "core/timeline",
-		"core/workload",
+		"core/tuning", "core/workload",
 		"admission/...", "allocation/...", "placement/...", "elasticity/...",
 	}},
 	{"cmd", []string{"..."}},

@@ -1,0 +1,100 @@
+package tuning
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
+)
+
+// ObserveRound notes since when trials ran and what they used.
+func (r *Run) ObserveRound(report *core.Report) error {
+	r.account(report.Ended, report.View.NowSeconds)
+	return nil
+}
+
+// account notes what jobs used up to a moment.
+func (r *Run) account(jobs []*core.Job, now float64) {
+	for _, j := range jobs {
+		t, known := r.byJob[j.Name]
+		if !known {
+			continue
+		}
+		t.started, t.deviceSeconds = j.FirstStart, j.AttainedService(now)
+	}
+}
+
+// Finish takes in what has not ended when the run does.
+func (r *Run) Finish(unfinished []*core.Job, endSeconds float64) { r.account(unfinished, endSeconds) }
+
+// Summary is what the search came to.
+func (r *Run) Summary() *metrics.Tuning {
+	s := &metrics.Tuning{Experiment: r.Experiment, Metric: r.plan.Metric, Goal: r.Goal, Trials: len(r.trials)}
+	var best *trial
+	for _, t := range r.trials {
+		switch t.state {
+		case finished:
+			s.Finished++
+		case stopped:
+			s.Stopped++
+		case failed:
+			s.Failed++
+		default:
+			s.Unfinished++
+		}
+		if !math.IsNaN(t.best) && (best == nil || r.goal().Better(t.best, best.best)) {
+			best = t
+		}
+	}
+	if best != nil {
+		s.Best = &metrics.BestTrial{
+			Trial: best.ID, Job: best.job, Params: []metrics.TrialParam{}, Value: metrics.Number(best.best), Step: metrics.Number(best.bestStep), AtSeconds: metrics.Number(best.bestAt),
+		}
+		for _, p := range best.Params {
+			s.Best.Params = append(s.Best.Params, metrics.TrialParam{Name: p.Name, Value: p.Value.String()})
+		}
+	}
+	return s
+}
+
+// Table is a row for each trial.
+func (r *Run) Table() (header []string, rows [][]string) {
+	var names []string
+	for _, t := range r.trials {
+		for _, p := range t.Params {
+			if !contains(names, p.Name) {
+				names = append(names, p.Name)
+			}
+		}
+	}
+	header = []string{"trial", "job"}
+	for _, name := range names {
+		header = append(header, "param."+name)
+	}
+	header = append(header, "state", "submit_s", "start_s", "end_s", "steps", "best_value", "best_step", "last_value", "device_seconds")
+	for _, t := range r.trials {
+		row := []string{strconv.Itoa(t.ID), t.job}
+		for _, name := range names {
+			value := ""
+			if v, given := t.Params.Get(name); given {
+				value = v.String()
+			}
+			row = append(row, value)
+		}
+		row = append(row, states[t.state])
+		for _, x := range [...]float64{t.submitted, t.started, t.ended, t.step, t.best, t.bestStep, t.last, t.deviceSeconds} {
+			row = append(row, number(x))
+		}
+		rows = append(rows, row)
+	}
+	return header, rows
+}
+
+// number writes a number; nothing for one that is not known.
+func number(x float64) string {
+	if math.IsNaN(x) {
+		return ""
+	}
+	return strconv.FormatFloat(x, 'f', -1, 64)
+}

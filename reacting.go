@@ -1,0 +1,57 @@
+package quartet
+
+import (
+	"encoding/csv"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// reactingOf is the workload of a backend that reacts; nil for a list of jobs.
+func reactingOf(world any) workload.Reacting {
+	if w, ok := world.(interface{ Reacting() workload.Reacting }); ok {
+		return w.Reacting()
+	}
+	return nil
+}
+
+// closeReacting ends the workload of a run that was only looked at.
+func closeReacting(world any) {
+	if r := reactingOf(world); r != nil {
+		_ = r.Close() // nothing was to come of it
+	}
+}
+
+// jobsOf looks up the jobs of the run, those submitted in its course as well.
+func (e *execution) jobsOf(world core.Backend) workload.JobsOf {
+	if jobs, ok := world.(workload.JobsOf); ok && e.reacting != nil {
+		return jobs
+	}
+	return e.jobs
+}
+
+// tellReacting has a workload that reacts tell what it came to, and writes its table.
+func (e *execution) tellReacting(s *metrics.Summary, unfinished []*core.Job, endSeconds float64) error {
+	if f, ok := e.reacting.(interface {
+		Finish(unfinished []*core.Job, endSeconds float64)
+	}); ok {
+		f.Finish(unfinished, endSeconds)
+	}
+	if t, ok := e.reacting.(interface{ Summary() *metrics.Tuning }); ok {
+		s.Tuning = t.Summary()
+	}
+	t, ok := e.reacting.(workload.Tabled)
+	if !ok {
+		return nil
+	}
+	file, err := e.files.create(trialsFile)
+	if err != nil {
+		return err
+	}
+	header, rows := t.Table()
+	return csv.NewWriter(file).WriteAll(append([][]string{header}, rows...))
+}
+
+// trialsFile is the table of a search for hyper-parameters.
+const trialsFile = "trials.csv"
