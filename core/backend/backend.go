@@ -96,10 +96,15 @@ type Expecting interface {
 	Coming(ctx context.Context) ([]Coming, error)
 }
 
-// Bounded is a backend whose workload is open until whoever submits its jobs has no more.
-type Bounded interface {
+// Driven is a backend whose jobs a workload submits and ends by what becomes of earlier ones. It is driven again by whoever takes over: what was done already is not done
+// again. Its methods may be called from any goroutine.
+type Driven interface {
 	Operated
-	// NoMore says so: the run ends when the jobs that it has by then have ended. It may be called from any goroutine, and again.
+	// SubmitJobs takes in jobs, now; of those whose names are taken nothing comes.
+	SubmitJobs(ctx context.Context, jobs []workload.Job) error
+	// EndEarly ends a job as completed with what it did. Of one that has ended nothing comes.
+	EndEarly(ctx context.Context, job string, why core.Reason) error
+	// NoMore says that no more jobs are submitted so: the run ends when those that it has by then have ended.
 	NoMore(ctx context.Context) error
 }
 

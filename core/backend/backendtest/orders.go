@@ -12,6 +12,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // orderChecks test what people order. A backend that takes no orders skips them.
@@ -23,7 +24,7 @@ var orderChecks = []check{
 	{"orders: a job is cancelled while it is being started", cancelsInTheMidst},
 	{"orders: a node is drained", drains},
 	{"orders: a node is drained while a job is placed on it", drainsInTheMidst},
-	{"orders: a run ends once nobody has more jobs for it", endsWithoutMore},
+	{"orders: a workload submits jobs and ends them, and the run ends when it has no more", isDriven},
 	{"orders: logs are read", readsLogs},
 	{"orders: a snapshot is taken", takesSnapshot},
 }
@@ -105,22 +106,48 @@ func submits(t testing.TB, h *Harness) {
 	o.end(2)
 }
 
-func endsWithoutMore(t testing.TB, h *Harness) {
+func isDriven(t testing.TB, h *Harness) {
 	o := operate(t, h)
-	b, bounded := o.backend.(backend.Bounded)
-	if !bounded {
-		t.Skip("this backend is not backend.Bounded")
+	b, driven := o.backend.(backend.Driven)
+	if !driven {
+		t.Skip("this backend is not backend.Driven")
 	}
-	o.submit(Job{Name: "one", Seconds: 1}, Job{Name: "two", Seconds: Endless})
-	o.submitted(2)
-	o.apply(start(0, firstOfA), start(1, firstOfB))
-	o.end(0)
-	for range 2 { // saying it again changes nothing
+	file := h.File(t, h.scaled([]Job{{Name: "one", Seconds: Endless}, {Name: "two", Seconds: Endless}, {Name: "three", Seconds: 1}}))
+	jobs, err := workload.DecodeJobs(file.Name, file.Text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // as somebody does who takes over
+		if err := o.order(func(ctx context.Context) error { return b.SubmitJobs(ctx, jobs) }); err != nil {
+			t.Fatalf("submit jobs: %v", err)
+		}
+		o.submitted(3)
+	}
+	o.apply(start(0, firstOfA), start(2, firstOfB))
+	if e := o.end(2); e.Kind != core.JobFinished || e.Early != core.NoReason {
+		t.Errorf("a job %v early for %v, want it finished", e.Kind, e.Early)
+	}
+	endEarly := func(names ...string) {
+		for _, name := range names {
+			if err := o.order(func(ctx context.Context) error { return b.EndEarly(ctx, name, core.Pruned) }); err != nil {
+				t.Fatalf("end job %q early: %v", name, err)
+			}
+		}
+	}
+	endEarly("one", "one", "three")
+	if e := o.end(0); e.Kind != core.JobFinished || e.Early != core.Pruned {
+		t.Errorf("a job that was ended early %v early for %v", e.Kind, e.Early)
+	}
+	if err := o.order(func(ctx context.Context) error { return b.EndEarly(ctx, "nobody", core.Pruned) }); err == nil {
+		t.Error("a job that was never submitted is ended")
+	}
+	o.apply(start(1, firstOfA)) // where the other ran
+	for range 2 {
 		if err := o.order(b.NoMore); err != nil {
 			t.Fatalf("no more: %v", err)
 		}
 	}
-	o.cancel("two")
+	endEarly("two")
 	o.end(1)
 	o.over()
 }

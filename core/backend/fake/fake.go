@@ -71,9 +71,9 @@ type Backend struct {
 }
 
 var (
-	_ backend.Bounded = (*Backend)(nil)
-	_ core.Scaling    = (*Backend)(nil)
-	_ core.Memory     = (*Backend)(nil)
+	_ backend.Driven = (*Backend)(nil)
+	_ core.Scaling   = (*Backend)(nil)
+	_ core.Memory    = (*Backend)(nil)
 )
 
 // job is a job and what became of it.

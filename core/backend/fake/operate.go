@@ -65,6 +65,38 @@ func (b *Backend) Cancel(_ context.Context, name string) error {
 	})
 }
 
+// SubmitJobs takes in those jobs that there are not yet.
+func (b *Backend) SubmitJobs(_ context.Context, jobs []workload.Job) error {
+	return b.order(func() error {
+		for i := range jobs {
+			if spec := jobs[i].Spec; b.byName[spec.Name] == nil {
+				spec.SubmitSeconds += b.clock
+				b.expect(spec)
+			}
+		}
+		return nil
+	})
+}
+
+// EndEarly ends a job.
+func (b *Backend) EndEarly(_ context.Context, name string, why core.Reason) error {
+	return b.order(func() error {
+		j := b.byName[name]
+		switch {
+		case j == nil:
+			return fmt.Errorf("there is no job %q", name)
+		case j.hasEnded() || slices.Contains(b.coming, j):
+		default:
+			b.leave(j, b.clock)
+			b.end(j)
+			e := j.progressed(core.JobFinished, b.clock)
+			e.Early = why
+			b.tell(e)
+		}
+		return nil
+	})
+}
+
 // NoMore lets the run end with the jobs that it has.
 func (b *Backend) NoMore(context.Context) error {
 	return b.order(func() error {

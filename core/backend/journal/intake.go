@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/quartet-sched/quartet/core"
@@ -37,8 +38,9 @@ type Intake struct {
 
 // submitting is what somebody submits: all or none.
 type submitting struct {
-	jobs []workload.Job
-	done chan error
+	jobs  []workload.Job
+	again bool // those whose names are taken were submitted before
+	done  chan error
 }
 
 // NewIntake returns the intake of a run that knows some jobs, in whose seconds now tells the moment. It works until ended is
@@ -98,6 +100,13 @@ func (in *Intake) record(list []submitting) {
 	var accepted []submitting
 	var jobs []*workload.Job
 	for _, s := range list {
+		if s.again {
+			s.jobs = slices.DeleteFunc(s.jobs, func(j workload.Job) bool { return in.taken[j.Spec.Name] })
+			if len(s.jobs) == 0 {
+				s.done <- nil
+				continue
+			}
+		}
 		if err := in.checkNames(s.jobs).Err(); err != nil {
 			s.done <- err
 			continue
@@ -162,7 +171,13 @@ func (in *Intake) Take() []*workload.Job {
 
 // Submit hands jobs in, and returns when they are recorded. Their moments of submission are relative to now.
 func (in *Intake) Submit(ctx context.Context, jobs []workload.Job) error {
-	s := submitting{jobs, make(chan error, 1)}
+	s := submitting{jobs: jobs, done: make(chan error, 1)}
+	return handIn(ctx, in.ended, in.wanted, s, s.done)
+}
+
+// Ensure hands jobs in as Submit does, but for those whose names are taken.
+func (in *Intake) Ensure(ctx context.Context, jobs []workload.Job) error {
+	s := submitting{jobs: slices.Clone(jobs), again: true, done: make(chan error, 1)}
 	return handIn(ctx, in.ended, in.wanted, s, s.done)
 }
 

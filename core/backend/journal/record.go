@@ -74,6 +74,7 @@ type Event struct {
 	FromSeconds float64          `json:",omitzero"`
 	Message     string           `json:",omitzero"`
 	Cause       core.Cause       `json:",omitzero"`
+	Early       core.Reason      `json:",omitzero"`
 	Measurement core.Measurement `json:",omitzero"`
 	Gradients   core.Gradients   `json:",omitzero"`
 	Metric      string           `json:",omitzero"`
@@ -93,7 +94,7 @@ func Events(events []core.Event) []Event {
 		e := &events[i]
 		list[i] = Event{
 			ID: e.ID, Kind: e.Kind, AtSeconds: e.AtSeconds, Job: e.Job, Node: e.Node, Health: e.Health,
-			Progress: e.Progress, Rate: e.Rate, FromSeconds: e.FromSeconds, Message: e.Message, Cause: e.Cause,
+			Progress: e.Progress, Rate: e.Rate, FromSeconds: e.FromSeconds, Message: e.Message, Cause: e.Cause, Early: e.Early,
 			Measurement: e.Measurement, Gradients: e.Gradients, Metric: e.Metric, Step: e.Step, Value: e.Value, Unusable: e.Unusable, Seats: e.Seats, Added: e.Added, Held: e.Held,
 		}
 		if e.Kind == core.JobChanged {
@@ -107,7 +108,7 @@ func Events(events []core.Event) []Event {
 func (e *Event) of(spec func(core.JobID) *core.JobSpec) core.Event {
 	t := core.Event{
 		ID: e.ID, Kind: e.Kind, AtSeconds: e.AtSeconds, Job: e.Job, Node: e.Node, Health: e.Health,
-		Progress: e.Progress, Rate: e.Rate, FromSeconds: e.FromSeconds, Message: e.Message, Cause: e.Cause, StepsLeft: math.NaN(),
+		Progress: e.Progress, Rate: e.Rate, FromSeconds: e.FromSeconds, Message: e.Message, Cause: e.Cause, Early: e.Early, StepsLeft: math.NaN(),
 		Measurement: e.Measurement, Gradients: e.Gradients, Metric: e.Metric, Step: e.Step, Value: e.Value, Unusable: e.Unusable, Seats: e.Seats, Added: e.Added, Held: e.Held,
 		Spec: e.Changed,
 	}

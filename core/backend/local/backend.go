@@ -67,7 +67,7 @@ type Backend struct {
 }
 
 var (
-	_ backend.Bounded = (*Backend)(nil)
+	_ backend.Driven  = (*Backend)(nil)
 	_ backend.Ticking = (*Backend)(nil)
 	_ core.Memory     = (*Backend)(nil)
 	_ core.Scaling    = (*Backend)(nil)

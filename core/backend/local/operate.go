@@ -88,6 +88,32 @@ func (b *Backend) Cancel(ctx context.Context, name string) error {
 	})
 }
 
+// SubmitJobs takes in those jobs that there are not yet. They run in the folder of the scheduler unless they say otherwise.
+func (b *Backend) SubmitJobs(ctx context.Context, jobs []workload.Job) error {
+	if err := b.config.checkJobs(jobs).Err(); err != nil {
+		return err
+	}
+	return b.intake.Ensure(ctx, jobs)
+}
+
+// EndEarly ends a job, whose replicas are stopped as for a resize.
+func (b *Backend) EndEarly(ctx context.Context, name string, why core.Reason) error {
+	return b.wanted.Give(ctx, func() error {
+		j, err := b.job(name)
+		if err != nil || j.ended || !j.submitted {
+			return err
+		}
+		now := b.elapsed()
+		if j.seats != nil {
+			j.leave(now)
+		}
+		b.finish(j, core.JobFinished, now)
+		b.events[len(b.events)-1].Early = why
+		b.unsettled = true
+		return nil
+	})
+}
+
 // NoMore lets the run end with the jobs that it has.
 func (b *Backend) NoMore(ctx context.Context) error {
 	return b.wanted.Give(ctx, func() error {
