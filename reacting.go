@@ -1,9 +1,13 @@
 package quartet
 
 import (
+	"context"
 	"encoding/csv"
+	"fmt"
+	"io"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
 )
@@ -12,6 +16,37 @@ import (
 func reactingOf(world any) workload.Reacting {
 	if w, ok := world.(interface{ Reacting() workload.Reacting }); ok {
 		return w.Reacting()
+	}
+	return nil
+}
+
+// react begins the workload of the run that reacts, if it does: on real machines here, on a simulator it was begun with that.
+func (e *execution) react(ctx context.Context, world core.Backend, state string) (workload.Reacting, error) {
+	if e.jobs.React == nil {
+		return nil, nil
+	}
+	if r := reactingOf(world); r != nil {
+		return r, nil
+	}
+	driven, is := world.(backend.Driven)
+	if !is {
+		return nil, problem("workload.type", fmt.Sprintf("%q submits jobs by what becomes of earlier ones, which backend %q does not know", e.Workload.ID, e.Backend.ID), "")
+	}
+	record, err := openRecord(state, driven)
+	if err != nil {
+		return nil, fmt.Errorf("keep what the workload answers: %w", err)
+	}
+	return e.jobs.React(ctx, record)
+}
+
+// closeWorld closes the backend of a run that does not begin. Its jobs run on where they can.
+func closeWorld(world core.Backend) error {
+	if l, can := world.(leaving); can {
+		_, err := l.Leave()
+		return err
+	}
+	if c, can := world.(io.Closer); can {
+		return c.Close()
 	}
 	return nil
 }

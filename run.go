@@ -87,6 +87,7 @@ type execution struct {
 	stopwatch func() time.Duration
 	jobs      *workload.Workload
 	reacting  workload.Reacting // nil for a list of jobs
+	driver    *driver           // of those jobs on real machines; nil on a simulator
 	window    metrics.Window
 	inputs    []Digest // files that the run rests on
 	cluster   *core.Cluster
@@ -136,7 +137,10 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	if err != nil {
 		return nil, c.Locate(err)
 	}
-	if e.reacting = reactingOf(world); e.reacting != nil {
+	if e.reacting, err = e.react(ctx, world, state); err != nil {
+		return nil, errors.Join(err, closeWorld(world))
+	}
+	if e.reacting != nil {
 		defer func() { err = errors.Join(err, e.reacting.Close()) }()
 	}
 	if reader, reads := world.(core.FileReader); reads {
@@ -365,6 +369,13 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	if o, observes := e.reacting.(core.Observer); observes {
 		observers = append(observers, o)
 	}
+	holding := ctx
+	if driven, is := world.(backend.Driven); is && e.reacting != nil {
+		within, fail := context.WithCancelCause(ctx)
+		defer fail(nil)
+		holding, e.driver = within, newDriver(within, e.reacting, driven, fail)
+		observers = append(observers, e.driver)
+	}
 	memory, remembers := world.(core.Memory)
 	if remembers {
 		observers = append(observers, journal.Announce(e.log, e.cluster), &telling{execution: e, memory: memory, decided: parts})
@@ -383,8 +394,13 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 			defer e.Follow(ctx, e.takeover(parts, pipeline))()
 		}
 	}
-	failure := e.hold(ctx, pipeline, attached.Backend)
+	failure := e.hold(holding, pipeline, attached.Backend)
 	interrupted := ctx.Err() != nil && errors.Is(failure, ctx.Err())
+	if e.driver != nil {
+		if err := e.driver.end(); err != nil && !interrupted {
+			failure = err // which ended the run
+		}
+	}
 	if interrupted {
 		failure = nil
 	}

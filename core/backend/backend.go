@@ -104,6 +104,8 @@ type Driven interface {
 	SubmitJobs(ctx context.Context, jobs []workload.Job) error
 	// EndEarly ends a job as completed with what it did. Of one that has ended nothing comes.
 	EndEarly(ctx context.Context, job string, why core.Reason) error
+	// Begun tells apart runs: it is the same for all that drive one, one after the other.
+	Begun() string
 	// NoMore says that no more jobs are submitted so: the run ends when those that it has by then have ended.
 	NoMore(ctx context.Context) error
 }

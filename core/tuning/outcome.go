@@ -14,15 +14,28 @@ func (r *Run) ObserveRound(report *core.Report) error {
 	return nil
 }
 
-// account notes what jobs used up to a moment.
+// account notes what jobs used up to a moment. It may be called while a search is told what happened.
 func (r *Run) account(jobs []*core.Job, now float64) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	for _, j := range jobs {
-		t, known := r.byJob[j.Name]
-		if !known {
-			continue
+		if j.Experiment == r.Experiment {
+			r.used[j.Name] = usage{j.FirstStart, j.AttainedService(now)}
 		}
-		t.started, t.deviceSeconds = j.FirstStart, j.AttainedService(now)
 	}
+}
+
+// usage is what a job used.
+type usage struct{ startedSeconds, deviceSeconds float64 }
+
+// usageOf is that of a job; NaN and 0 for one that never ran.
+func (r *Run) usageOf(job string) usage {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if u, known := r.used[job]; known {
+		return u
+	}
+	return usage{startedSeconds: math.NaN()}
 }
 
 // Finish takes in what has not ended when the run does.
@@ -83,7 +96,8 @@ func (r *Run) Table() (header []string, rows [][]string) {
 			row = append(row, value)
 		}
 		row = append(row, states[t.state])
-		for _, x := range [...]float64{t.submitted, t.started, t.ended, t.step, t.best, t.bestStep, t.last, t.deviceSeconds} {
+		used := r.usageOf(t.job)
+		for _, x := range [...]float64{t.submitted, used.startedSeconds, t.ended, t.step, t.best, t.bestStep, t.last, used.deviceSeconds} {
 			row = append(row, number(x))
 		}
 		rows = append(rows, row)

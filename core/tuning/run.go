@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/search"
@@ -23,6 +24,9 @@ type Run struct {
 	trials []*trial // in the order in which they were submitted
 	byJob  map[string]*trial
 	live   int // trials that have not ended and are not paused
+
+	mutex sync.Mutex
+	used  map[string]usage // by the name of the job
 }
 
 // trial is what became of a trial.
@@ -36,9 +40,6 @@ type trial struct {
 	best       float64 // NaN before the first report
 	bestStep   float64
 	bestAt     float64
-
-	started       float64 // NaN before, or when nobody knows
-	deviceSeconds float64
 }
 
 // state is that of a trial.
@@ -198,7 +199,7 @@ func (r *Run) submit(proposed search.Trial, now float64) (*workload.Job, error) 
 	}
 	t := &trial{
 		Trial: proposed, job: name, submitted: now,
-		ended: math.NaN(), step: math.NaN(), last: math.NaN(), best: math.NaN(), bestStep: math.NaN(), bestAt: math.NaN(), started: math.NaN(),
+		ended: math.NaN(), step: math.NaN(), last: math.NaN(), best: math.NaN(), bestStep: math.NaN(), bestAt: math.NaN(),
 	}
 	r.trials, r.byJob[name] = append(r.trials, t), t
 	r.live++

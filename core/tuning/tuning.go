@@ -2,6 +2,8 @@ package tuning
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -50,7 +52,7 @@ func (s *source) Load(ctx context.Context) (*workload.Workload, error) {
 	e := &experiment{plan: s.plan, seed: s.seed, log: s.log}
 	job, _ := s.template.Job(s.name(0), func(string) (string, bool) { return "", true })
 	if s.Simulated.Application == "" {
-		return &workload.Workload{React: e.react, Kinds: []workload.Job{job}}, nil
+		return &workload.Workload{React: e.react, Identity: e.identity(), Kinds: []workload.Job{job}}, nil
 	}
 	trials, err := workload.NewTrials(ctx, s.Simulated.Profiles, s.Simulated.Application, s.Simulated.Batch, s.Simulated.CurveBatch)
 	if err != nil {
@@ -75,7 +77,7 @@ func (s *source) Load(ctx context.Context) (*workload.Workload, error) {
 		return nil, err
 	}
 	trials.Fill(&job, workload.TrialShape{Width: 1})
-	return &workload.Workload{React: e.react, Kinds: []workload.Job{job}, Inputs: trials.Inputs}, nil
+	return &workload.Workload{React: e.react, Identity: e.identity(), Kinds: []workload.Job{job}, Inputs: trials.Inputs}, nil
 }
 
 // within gives the problems with settings their place in the config.
@@ -105,11 +107,17 @@ type experiment struct {
 	simulated *workload.Trials // nil where trials do not follow a profile
 }
 
+// identity is the same for experiments that submit the same trials when they hear the same of them.
+func (e *experiment) identity() string {
+	text, _ := json.Marshal(&e.plan.Config) // what was decoded from a config can be
+	return fmt.Sprintf("%d %x", e.seed, sha256.Sum256(text))
+}
+
 // react begins the search of a run.
-func (e *experiment) react(context.Context) (workload.Reacting, error) {
+func (e *experiment) react(_ context.Context, _ string) (workload.Reacting, error) {
 	s, err := e.chosen.new(e.seed, e.log)
 	if err != nil {
 		return nil, fmt.Errorf("begin the search %q: %w", e.Search.Type, err)
 	}
-	return &Run{experiment: e, search: s, byJob: map[string]*trial{}}, nil
+	return &Run{experiment: e, search: s, byJob: map[string]*trial{}, used: map[string]usage{}}, nil
 }

@@ -21,8 +21,11 @@ type Workload struct {
 	Inputs []Input
 	Open   bool // more jobs are submitted while the run goes on, which has no end of its own
 
-	// React makes what submits the jobs of one run, in the course of it; nil for a workload that is a list of jobs. Jobs then has none.
-	React func(ctx context.Context) (Reacting, error)
+	// React makes what submits the jobs of one run, in the course of it; nil for a workload that is a list of jobs. Jobs then has none. The record is the file in which it
+	// keeps what it needs to answer alike when the run is gone on with; empty where nobody goes on with it.
+	React func(ctx context.Context, record string) (Reacting, error)
+	// Identity is that of a workload that reacts: the same for those that answer alike.
+	Identity string
 	// Kinds are jobs such as it submits, for what is checked before a run.
 	Kinds []Job
 }

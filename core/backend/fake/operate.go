@@ -97,6 +97,9 @@ func (b *Backend) EndEarly(_ context.Context, name string, why core.Reason) erro
 	})
 }
 
+// Begun is always the same: there is one run.
+func (b *Backend) Begun() string { return "run" }
+
 // NoMore lets the run end with the jobs that it has.
 func (b *Backend) NoMore(context.Context) error {
 	return b.order(func() error {

@@ -121,7 +121,7 @@ func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload)
 // newBackend knows the jobs of its workload, and has neither a store nor processes.
 func newBackend(o *Opener, c *core.Cluster, w *workload.Workload) *Backend {
 	b := &Backend{
-		config: o.config, capabilities: o.Capabilities(), log: o.log, clock: o.clock, cluster: c, open: w.Open,
+		config: o.config, capabilities: o.Capabilities(), log: o.log, clock: o.clock, cluster: c, open: w.Open || w.React != nil,
 		byName: make(map[string]core.JobID, len(w.Jobs)), happened: make(chan struct{}, 1), ended: make(chan struct{}),
 		ordered: map[string]core.Health{}, pools: pools{seed: o.seed, id: o.id},
 	}

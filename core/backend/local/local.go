@@ -169,7 +169,7 @@ func (c *Config) checkJobs(jobs []workload.Job) core.Diagnostics {
 
 // Open opens the store, replaces a scheduler that was killed, and starts the clock.
 func (o *Opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
-	if err := append(o.Check(c, core.RoundOptions{}), o.config.checkJobs(w.Jobs)...).Err(); err != nil {
+	if err := append(o.Check(c, core.RoundOptions{}), o.config.checkJobs(w.Foreseen().Jobs)...).Err(); err != nil {
 		return nil, err
 	}
 	if o.config.Dir == "" {

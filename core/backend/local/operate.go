@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/quartet-sched/quartet/core"
@@ -113,6 +114,9 @@ func (b *Backend) EndEarly(ctx context.Context, name string, why core.Reason) er
 		return nil
 	})
 }
+
+// Begun is the moment 0 of the run.
+func (b *Backend) Begun() string { return strconv.FormatInt(b.meta.EpochUnix, 10) }
 
 // NoMore lets the run end with the jobs that it has.
 func (b *Backend) NoMore(ctx context.Context) error {

@@ -138,6 +138,9 @@ func identityOf(w *workload.Workload) string {
 		spec.StepTimes, spec.Truth = nil, nil               // the application tells them
 		_ = text.Encode(submitted{spec, w.Jobs[i].Process}) // numbers and strings always can be
 	}
+	if w.React != nil {
+		_ = text.Encode(w.Identity)
+	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
