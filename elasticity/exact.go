@@ -14,6 +14,14 @@ type exactKey struct {
 	truth *core.Truth
 	batch core.BatchSpec // Requested is 0
 	types int
+	// gradients are those that the job reported last, where the truth does not tell how many steps the training takes: a batch is worth what it is in this epoch.
+	gradients core.Gradients
+}
+
+// latestTable is the table of a job that reported its gradients.
+type latestTable struct {
+	key   exactKey
+	table *exactTable
 }
 
 // exactTable is the best batch of a job on each number of replicas, by the truth itself. The batches tried are those of
@@ -76,7 +84,13 @@ func (p *goodputAgent) exactTable(c *core.Cluster, j *core.Job) *exactTable {
 	if key.batch.Requested = 0; slices.Contains(p.config.FixedBatch, j.Application) && j.Batch.Requested > 0 {
 		key.batch.Requested = j.Batch.Requested
 	}
-	table := p.tables[key]
+	table, reports := p.tables[key], len(j.Truth.Steps) == 0 && !p.everySample && j.Gradients != core.Gradients{}
+	if reports { // it is of no use to others
+		if key.gradients = j.Gradients; p.latest[j.ID].key == key {
+			return p.latest[j.ID].table
+		}
+		table = nil
+	}
 	if table == nil {
 		types := c.Accelerators
 		named := func(m core.Measurement) bool { return m.Accelerator != "" }
@@ -87,7 +101,7 @@ func (p *goodputAgent) exactTable(c *core.Cluster, j *core.Job) *exactTable {
 		seen := p.collect(nil, j.Truth.Measurements)
 		for _, accelerator := range types {
 			batch := p.bounds(j, accelerator)
-			on, cost := measuredOn(seen, accelerator), func(batch int) float64 { return p.costsExactly(j.Truth, batch, j.Batch.Initial) }
+			on, cost := measuredOn(seen, accelerator), func(batch int) float64 { return p.costsExactly(j.Truth, key.gradients, batch, j.Batch.Initial) }
 			if batch.Requested = 0; key.batch.Requested > 0 {
 				var free exactTable
 				free.add(on, batch, 1, cost)
@@ -96,20 +110,27 @@ func (p *goodputAgent) exactTable(c *core.Cluster, j *core.Job) *exactTable {
 			batch.Requested = key.batch.Requested
 			table.add(on, batch, p.config.MostReplicas, cost)
 		}
-		p.tables[key] = table
+		if !reports {
+			p.tables[key] = table
+		} else {
+			p.latest[j.ID] = latestTable{key, table}
+		}
 	}
 	return table
 }
 
 // costsExactly is how many times the samples a training takes at a batch that it takes at the initial one.
-func (p *goodputAgent) costsExactly(truth *core.Truth, batch, initial int) float64 {
+func (p *goodputAgent) costsExactly(truth *core.Truth, reported core.Gradients, batch, initial int) float64 {
 	if p.everySample {
 		return 1
 	}
 	if len(truth.Steps) > 0 {
 		return truth.Multiplier(batch, initial)
 	}
-	return 1 / goodput.Gradients(truth.Gradients).Efficiency(float64(batch)/float64(initial))
+	if reported == (core.Gradients{}) {
+		reported = truth.Gradients
+	}
+	return 1 / goodput.Gradients(reported).Efficiency(float64(batch)/float64(initial))
 }
 
 // add adds the curve of a type: what a job does on each number of replicas up to most.

@@ -109,7 +109,7 @@ func newGoodputAgent(c GoodputConfig, s core.Settings) (core.Elasticity, error) 
 		rigid: fixed{elastic: true, inherits: true, oracle: c.knowsTruth(), linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
 	}
 	if c.Knowledge == exactly {
-		p.tables = map[exactKey]*exactTable{}
+		p.tables, p.latest = map[exactKey]*exactTable{}, map[core.JobID]latestTable{}
 	}
 	if c.Knowledge != history {
 		return p, nil
@@ -161,6 +161,7 @@ type goodputAgent struct {
 	grids       map[core.BatchSpec]*goodput.Grid
 	truths      map[*core.Truth]*pastApplication
 	tables      map[exactKey]*exactTable // nil unless knowledge is exact
+	latest      map[core.JobID]latestTable
 	pool        *pool                    // nil unless knowledge is history
 	silent      []bool                   // by JobID: the job measures nothing
 
@@ -312,6 +313,9 @@ func (p *goodputAgent) Ended(_ context.Context, _ *core.View, jobs []*core.Job) 
 // forget drops the agents of jobs that have ended, and keeps what they learned.
 func (p *goodputAgent) forget(v *core.View) {
 	for _, id := range v.Changed {
+		if p.latest != nil && v.Job(id) == nil {
+			delete(p.latest, id)
+		}
 		if int(id) >= len(p.agents) || p.agents[id] == nil || v.Job(id) != nil {
 			continue
 		}

@@ -104,6 +104,12 @@ func facts(s *metrics.Summary, interval time.Duration) render.Table {
 				render.Decimal(float64(t.GuaranteedDevicesMax), 1, ""), render.Span(float64(t.OversoldSeconds)))
 		}
 	}
+	if t := s.Tuning; t != nil {
+		add("trials", "%d of %s: %d finished, %d stopped early, %d failed, %d unfinished", t.Trials, t.Experiment, t.Finished, t.Stopped, t.Failed, t.Unfinished)
+		if b := t.Best; b != nil {
+			add("best trial", "%d (%s): %s %s at step %s, after %s", b.Trial, b.Job, t.Metric, render.Decimal(float64(b.Value), 4, ""), render.Decimal(float64(b.Step), 0, ""), render.Span(float64(b.AtSeconds)))
+		}
+	}
 	add("makespan", "%s", render.Span(float64(s.MakespanSeconds)))
 	add("utilisation", "%s", render.Percent(float64(s.UtilizationRatio)))
 	add("GPU time", "%s", render.DeviceTime(float64(s.GPUHours)*3600))

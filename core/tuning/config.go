@@ -30,6 +30,7 @@ type Simulated struct {
 	Profiles    string `config:"profiles" doc:"folder of the measured profiles, holding traces/ and delaunay/"`
 	Batch       int    `config:"batch" doc:"total batch that a trial asks for; 0 for the smallest that was measured" min:"0"`
 	CurveBatch  int    `config:"curve_batch" doc:"total batch of the training whose metric trials report, whatever their own; 0 for the batch that they ask for" min:"0"`
+	Adapts      bool   `config:"adapts" doc:"a trial chooses the best batch for its devices by itself as each epoch begins, whatever it is told, as the agent of Pollux does"`
 	Width       string `config:"width" doc:"hyper-parameter that multiplies the times of steps; none: 2^U(-1,1), drawn for each trial"`
 	Quality     string `config:"quality" doc:"hyper-parameter that says how far off the best setting a trial is, in standard deviations: each costs 8 % of the metric; none: drawn for each trial, from N(0,1)"`
 	Noise       string `config:"noise" doc:"hyper-parameter that is added to all that a trial reports; none: drawn for each trial, from N(0,0.003)"`

@@ -54,7 +54,9 @@ func (s *source) Load(ctx context.Context) (*workload.Workload, error) {
 	if s.Simulated.Application == "" {
 		return &workload.Workload{React: e.react, Identity: e.identity(), Kinds: []workload.Job{job}}, nil
 	}
-	trials, err := workload.NewTrials(ctx, s.Simulated.Profiles, s.Simulated.Application, s.Simulated.Batch, s.Simulated.CurveBatch)
+	trials, err := workload.NewTrials(ctx, workload.TrialsConfig{
+		Profiles: s.Simulated.Profiles, Application: s.Simulated.Application, Batch: s.Simulated.Batch, CurveBatch: s.Simulated.CurveBatch, Adapts: s.Simulated.Adapts,
+	})
 	if err != nil {
 		return nil, within("workload.config.simulated", err)
 	}

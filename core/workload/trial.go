@@ -26,6 +26,18 @@ type Trials struct {
 	profile *profile
 	model   *measuredModel
 	reports [][]Reported // by phase, of a trial without offset and noise
+	adapts  bool
+	batches []int // that a trial which adapts chooses from
+}
+
+// TrialsConfig says what trials train and how.
+type TrialsConfig struct {
+	Profiles    string // folder
+	Application string
+	Batch       int // total batch that they ask for; 0 for the smallest that was measured
+	CurveBatch  int // of the training whose metric they report; 0 for Batch
+	// Adapts has a trial choose the best batch for its devices by itself, as each epoch begins, whatever it was told: so does the agent of Pollux.
+	Adapts bool
 }
 
 // TrialShape is how a trial differs from what was measured.
@@ -35,15 +47,15 @@ type TrialShape struct {
 	Noise   float64 // added to all that it reports
 }
 
-// NewTrials reads the profile of an application in a folder, for trials at a total batch that report what was measured at another.
-func NewTrials(ctx context.Context, folder, application string, batch, curveBatch int) (*Trials, error) {
-	reader := profileReader{folder: folder}
+// NewTrials reads the profile that trials go by. Problems with the config have paths as in the config of the workload.
+func NewTrials(ctx context.Context, c TrialsConfig) (*Trials, error) {
+	reader, application, batch, curveBatch := profileReader{folder: c.Profiles}, c.Application, c.Batch, c.CurveBatch
 	names, err := reader.applications()
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Contains(names, application) {
-		return nil, core.Diagnostics{{Path: "application", Summary: fmt.Sprintf("no profile of %q in %q", application, filepath.ToSlash(folder)), Hint: core.SuggestHint(application, "names", names)}}
+		return nil, core.Diagnostics{{Path: "application", Summary: fmt.Sprintf("no profile of %q in %q", application, filepath.ToSlash(c.Profiles)), Hint: core.SuggestHint(application, "names", names)}}
 	}
 	p := reader.read(ctx, application)
 	if p == nil {
@@ -53,7 +65,7 @@ func NewTrials(ctx context.Context, folder, application string, batch, curveBatc
 	outside := func(path string, batch int) {
 		found = append(found, core.Diagnostic{Path: path, Summary: fmt.Sprintf("%s was trained with batches from %d to %d, got %d", application, p.batch.Initial, p.batch.Max, batch)})
 	}
-	t := &Trials{profile: p, Inputs: reader.inputs}
+	t := &Trials{profile: p, Inputs: reader.inputs, adapts: c.Adapts, batches: core.GeometricBatches(p.batch)}
 	p.truth() // which is made once: trials may be made by several runs at a time
 	if batch == 0 {
 		batch = p.batch.Initial
@@ -85,7 +97,7 @@ func (t *Trials) Runs(replicas int) bool {
 
 // Fill has a job, whose replicas are set, train as a trial.
 func (t *Trials) Fill(job *Job, s TrialShape) {
-	m := &trialModel{measuredModel: t.model, width: s.Width, reports: make([][]Reported, len(t.reports))}
+	m := &trialModel{measuredModel: t.model, of: t, width: s.Width, reports: make([][]Reported, len(t.reports))}
 	for phase, told := range t.reports {
 		m.reports[phase] = slices.Clone(told)
 		for i := range told {
@@ -122,18 +134,42 @@ func (t *Trials) stretched(width float64) (*core.StepTimes, *core.Truth) {
 // trialModel is a trial.
 type trialModel struct {
 	*measuredModel
+	of      *Trials
 	width   float64
 	reports [][]Reported // by phase
 }
 
+// adapted is how a trial runs in a phase that chooses its batch by itself: with the one that brings it on fastest, and of equals the smallest.
+func (m *trialModel) adapted(phase int, c Running) Running {
+	if !m.of.adapts {
+		return c
+	}
+	tried, fastest := c, 0.0
+	for _, total := range m.of.batches {
+		tried.Tuning = core.Tuning{}
+		if tried.Tuning.BatchPerDevice, tried.Tuning.AccumulationSteps = core.SplitBatch(total, c.Replicas, m.batch); tried.Tuning.BatchPerDevice == 0 {
+			continue
+		}
+		if rate := m.measuredModel.Rate(phase, tried); rate > fastest {
+			fastest, c.Tuning = rate, tried.Tuning
+		}
+	}
+	return c
+}
+
 // Rate is that of the application, over the width.
 func (m *trialModel) Rate(phase int, c Running) float64 {
-	return m.measuredModel.Rate(phase, c) / m.width
+	return m.measuredModel.Rate(phase, m.adapted(phase, c)) / m.width
+}
+
+// Training is as the profile says.
+func (m *trialModel) Training(phase int, c Running) (batch int, efficiency, samples float64, ok bool) {
+	return m.measuredModel.Training(phase, m.adapted(phase, c))
 }
 
 // Measure is what the application measures, times the width.
 func (m *trialModel) Measure(phase int, c Running) (core.Measurement, core.Gradients, bool) {
-	measured, g, ok := m.measuredModel.Measure(phase, c)
+	measured, g, ok := m.measuredModel.Measure(phase, m.adapted(phase, c))
 	measured.PassSeconds *= m.width
 	measured.StepSeconds *= m.width
 	return measured, g, ok

@@ -36,6 +36,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	w.pools(snapshot.Summary)
 	w.deadlines(snapshot.Summary.Deadlines)
 	w.tiers(snapshot.Summary.Tiers)
+	w.tuning(snapshot.Summary.Tuning)
 	w.plugins(snapshot.Summary.Plugins)
 }
 
@@ -197,6 +198,30 @@ func (w writer) tiers(t *metrics.Tiers) {
 	}
 	w.number("tiers_guaranteed_devices_max", "Most devices that guarantees came to at once.", t.GuaranteedDevicesMax)
 	w.number("tiers_oversold_seconds", "Time for which guarantees came to more devices than there were.", t.OversoldSeconds)
+}
+
+func (w writer) tuning(t *metrics.Tuning) {
+	if t == nil {
+		return
+	}
+	for _, c := range [...]struct {
+		name, help string
+		value      int
+	}{
+		{"trials", "Trials that a search for hyper-parameters submitted.", t.Trials},
+		{"finished", "Trials that came to their end.", t.Finished},
+		{"stopped", "Trials that were ended early.", t.Stopped},
+		{"failed", "Trials that failed, were cancelled or were rejected.", t.Failed},
+		{"unfinished", "Trials that have not ended.", t.Unfinished},
+	} {
+		w.number("tuning_"+c.name, c.help, metrics.Number(c.value))
+	}
+	if b := t.Best; b != nil {
+		w.number("tuning_best_trial", "The trial with the best value, from 0.", metrics.Number(b.Trial))
+		w.number("tuning_best_value", "The best value that a trial reported.", b.Value)
+		w.number("tuning_best_step", "Step at which it reported that.", b.Step)
+		w.number("tuning_best_at_seconds", "Moment at which it did.", b.AtSeconds)
+	}
 }
 
 // plugins tells of each component once, whatever the number of its troubles.

@@ -37,7 +37,7 @@ func full(t *testing.T) *metrics.Snapshot {
 		Plugins:         []metrics.Trouble{{Component: "plugin/x", Fallback: true}, {Component: "plugin/y"}},
 		Accelerators:    []metrics.AcceleratorUse{{Accelerator: "t4"}, {Accelerator: "v100"}},
 		Pools:           []metrics.PoolUse{{Pool: "owned"}, {Pool: "spot"}}, Bill: &metrics.Bill{},
-		Deadlines: &metrics.Deadlines{},
+		Deadlines: &metrics.Deadlines{}, Tuning: &metrics.Tuning{Best: &metrics.BestTrial{}},
 		Tiers:     &metrics.Tiers{Premium: &metrics.TierUse{}, Standard: &metrics.TierUse{}, Basic: &metrics.TierUse{}},
 	}
 	last := 0.0
