@@ -211,7 +211,7 @@ func poolSettings(pools []backend.Pool) (string, error) {
 
 // isTrace reports whether the jobs of a config come from a trace, which tells how much work they are.
 func isTrace(c *configs.Config) bool {
-	return c.Workload.ID != "workload/jobs" && c.Workload.ID != "workload/submitted"
+	return !slices.Contains([]string{"workload/jobs", "workload/submitted", "workload/tuning"}, c.Workload.ID)
 }
 
 // realRun says how a run on real machines begins; nil for a simulation.
