@@ -117,6 +117,7 @@ func (c *Client) Close() {
 		<-c.gone
 		limit.Stop()
 		c.cancel()
+		c.leaveWords()
 	})
 	<-c.gone
 }
@@ -183,7 +184,7 @@ func (c *Client) write(conn net.Conn, hello *Hello, ended chan struct{}) (all bo
 	for closing := false; ; {
 		if l, full := c.out.take(); full {
 			c.said.add(l)
-			c.said.Metrics = latest(c.said.Metrics)
+			c.said.Metrics = ascending(c.said.Metrics)
 			if err := writeLine(conn, l); err != nil {
 				return false, err
 			}
@@ -202,15 +203,30 @@ func (c *Client) write(conn net.Conn, hello *Hello, ended chan struct{}) (all bo
 	}
 }
 
-// latest is the last value of each metric, in their order.
-func latest(metrics []Metric) []Metric {
+// ascending are the values of metrics without those that were told again: of each one, those of steps that grow up to the last.
+func ascending(metrics []Metric) []Metric {
 	kept := metrics[:0]
 	for i, m := range metrics {
-		if !slices.ContainsFunc(metrics[i+1:], func(o Metric) bool { return o.Name == m.Name }) {
+		if !slices.ContainsFunc(metrics[i+1:], func(o Metric) bool { return o.Name == m.Name && o.Step <= m.Step }) {
 			kept = append(kept, m)
 		}
 	}
 	return kept
+}
+
+// leaveWords leaves what was said last for a scheduler that was not there, or was killed before it had recorded it.
+func (c *Client) leaveWords() {
+	if c.environment.Rank != 0 || c.environment.Rendezvous == "" {
+		return
+	}
+	words := c.said
+	if l, full := c.out.take(); full {
+		words.add(l)
+	}
+	words.Hello, words.Metrics = nil, ascending(words.Metrics)
+	if err := writeLastWords(c.environment.Rendezvous, words); err != nil {
+		c.fail(err)
+	}
 }
 
 // repeat puts what the scheduler must know under what is to be said next.

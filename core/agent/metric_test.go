@@ -3,6 +3,8 @@ package agent
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -52,8 +54,49 @@ func TestMetricsFollowOneAnother(t *testing.T) {
 	if err := writeLine(&b, line); err != nil || b.Len() > MaxLine {
 		t.Errorf("a line of %d bytes: %v", b.Len(), err)
 	}
-	told := []Metric{{"loss", 1, 3}, {"accuracy", 1, 0.5}, {"loss", 2, 2}}
-	if diff := cmp.Diff([]Metric{{"accuracy", 1, 0.5}, {"loss", 2, 2}}, latest(told)); diff != "" {
+	told := []Metric{{"loss", 1, 3}, {"accuracy", 1, 0.5}, {"loss", 2, 2}, {"loss", 3, 2}, {"loss", 2, 1}, {"reward", 0, 1}, {"reward", 0, 2}}
+	if diff := cmp.Diff([]Metric{{"loss", 1, 3}, {"accuracy", 1, 0.5}, {"loss", 2, 1}, {"reward", 0, 2}}, ascending(told)); diff != "" {
 		t.Error("want, got:", diff)
+	}
+}
+
+func TestLastWords(t *testing.T) {
+	folder := t.TempDir()
+	if _, left, err := LastWords(folder); left || err != nil {
+		t.Errorf("of a run that left none: %v, %v", left, err)
+	}
+	c := Dial(Environment{Job: "a", Replicas: 1, Nodes: 1, Rendezvous: folder, Socket: filepath.Join(folder, "nobody")})
+	for step := range 3 {
+		if err := c.Metric("loss", float64(step), 1/float64(step+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Done(); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	got, left, err := LastWords(folder)
+	if err != nil || !left {
+		t.Fatalf("%v, %v", left, err)
+	}
+	want := FromJob{Done: &Done{}, Metrics: []Metric{{"loss", 0, 1}, {"loss", 1, 0.5}, {"loss", 2, 1.0 / 3}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error("(-want +got)", diff)
+	}
+	for name, text := range map[string]string{"empty": "", "torn": `{"done":{}`, "no JSON": "{]\n", "no sense": `{"checkpointed":{"progress":-1}}` + "\n", "long": strings.Repeat(" ", 2*MaxLine) + "\n"} {
+		if err := os.WriteFile(filepath.Join(folder, LastWordsFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, left, err := LastWords(folder); left || err == nil {
+			t.Errorf("%s: %v, %v; want an error", name, left, err)
+		}
+	}
+}
+
+func TestOnlyTheFirstReplicaLeavesLastWords(t *testing.T) {
+	folder := t.TempDir()
+	Dial(Environment{Job: "a", Rank: 1, Replicas: 2, Nodes: 1, Rendezvous: folder, Socket: filepath.Join(folder, "nobody")}).Close()
+	if _, left, err := LastWords(folder); left || err != nil {
+		t.Errorf("%v, %v; want none", left, err)
 	}
 }

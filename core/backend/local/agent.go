@@ -1,6 +1,7 @@
 package local
 
 import (
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -18,6 +19,20 @@ type report struct {
 	checkpoint   float64
 	told         core.Measurement // last configuration that was told
 	metrics      []agent.Metric   // the latest value of each
+}
+
+// hear notes the latest value of a metric. It reports whether that is news.
+func (r *report) hear(m agent.Metric) bool {
+	known := slices.IndexFunc(r.metrics, func(o agent.Metric) bool { return o.Name == m.Name })
+	switch {
+	case known < 0:
+		r.metrics = append(r.metrics, m)
+	case r.metrics[known] == m:
+		return false
+	default:
+		r.metrics[known] = m
+	}
+	return true
 }
 
 // listen collects what jobs said, without waiting.
@@ -55,13 +70,13 @@ func (b *Backend) collect(e *agent.Event, now float64) {
 		j.deepest = max(j.deepest, e.Checkpointed.Progress)
 		j.reported.checkpointed, j.reported.checkpoint, j.news = true, e.Checkpointed.Progress, j.run.Number
 	}
-	for _, m := range e.Metrics {
-		if known := slices.IndexFunc(j.reported.metrics, func(o agent.Metric) bool { return o.Name == m.Name }); known < 0 {
-			j.reported.metrics = append(j.reported.metrics, m)
-		} else if j.reported.metrics[known] == m {
+	said := e.Metrics
+	if e.Hello != nil {
+		said = j.unheard(said)
+	}
+	for _, m := range said {
+		if !j.reported.hear(m) {
 			continue // said again to a scheduler that it thought was new
-		} else {
-			j.reported.metrics[known] = m
 		}
 		b.events = append(b.events, core.Event{Kind: core.JobReported, AtSeconds: now, Job: id, Metric: m.Name, Step: m.Step, Value: m.Value})
 	}
@@ -73,6 +88,31 @@ func (b *Backend) collect(e *agent.Event, now float64) {
 		j.reported.latest, j.reported.fresh, j.reported.at = *e.Report, true, now
 		if !sameConfiguration(b.measurement(j), j.reported.told) {
 			b.tell(j)
+		}
+	}
+}
+
+// unheard leaves those metrics out that the run said before to this scheduler or to one before it.
+func (j *job) unheard(metrics []agent.Metric) []agent.Metric {
+	return slices.DeleteFunc(slices.Clone(metrics), func(m agent.Metric) bool {
+		return slices.ContainsFunc(j.reported.metrics, func(o agent.Metric) bool { return o.Name == m.Name && m.Step <= o.Step && o != m })
+	})
+}
+
+// hearLastWords takes in what a run said last that is gone, as far as nobody heard it. Its end is told after that.
+func (b *Backend) hearLastWords(j *job, at float64) {
+	words, left, err := agent.LastWords(filepath.Join(b.runFolder(j, j.run.Number), peersFolder))
+	if err != nil {
+		b.log.Warn("what a run said last could not be read", "job", j.Spec.Name, "run", j.run.Number, "error", err)
+	}
+	if left {
+		words.Hello = &agent.Hello{} // it may say again what was heard
+		b.collect(&agent.Event{Job: j.Spec.Name, FromJob: words}, at)
+		j.connected = false
+	}
+	for i := range b.events {
+		if e := &b.events[i]; e.Kind == core.JobReported && e.Job == j.Spec.ID {
+			e.AtSeconds = min(e.AtSeconds, at)
 		}
 	}
 }

@@ -271,8 +271,11 @@ func sorted(events []core.Event) []core.Event {
 // rank is where events of a kind stand among those of a moment. What becomes of nodes stays in order, behind what becomes of their
 // jobs: a node is ready as soon as it joined, and one that is gone leaves its devices to the next.
 func rank(k core.EventKind) core.EventKind {
-	if k.OfNode() {
+	switch {
+	case k.OfNode():
 		return core.NodeRemoved
+	case k == core.JobReported: // before the end of its job
+		return core.JobProgressed
 	}
 	return k
 }

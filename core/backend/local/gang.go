@@ -98,7 +98,7 @@ func (b *Backend) prepare(j *job) (prepared, error) {
 // orders says what the replicas of a run are, and makes their folders.
 func (b *Backend) orders(j *job, folder string) (*keeper.Orders, error) {
 	e := agent.Environment{
-		Job: j.Spec.Name, Replicas: core.Replicas(j.seats), Nodes: len(j.seats), Rendezvous: filepath.Join(folder, "peers"),
+		Job: j.Spec.Name, Replicas: core.Replicas(j.seats), Nodes: len(j.seats), Rendezvous: filepath.Join(folder, peersFolder),
 		Checkpoint: filepath.Join(b.folder(j), "checkpoint"), Socket: filepath.Join(b.dir, agentSocket),
 	}
 	if err := os.RemoveAll(folder); err != nil { // a start that was never recorded left it

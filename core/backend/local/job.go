@@ -135,6 +135,7 @@ func (j *job) progressed(now float64) core.Event {
 const (
 	storeFile   = backend.StoreFile
 	agentSocket = "agent.sock"
+	peersFolder = "peers" // of a run: where its replicas meet
 )
 
 // The folders of a job.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 	"github.com/quartet-sched/quartet/core/workload"
@@ -277,6 +278,8 @@ func (b *Backend) take(e *core.Event) {
 	case core.JobInterrupted:
 		j.leave(e.AtSeconds)
 		j.progress = e.Progress
+	case core.JobReported:
+		j.reported.hear(agent.Metric{Name: e.Metric, Step: e.Step, Value: e.Value})
 	case core.JobProgressed:
 		j.progress, j.rate, j.asOf = e.Progress, e.Rate, e.FromSeconds
 	}
@@ -301,6 +304,9 @@ func (b *Backend) wakeUp() {
 	b.found, b.unsettled = true, true
 	b.behind.Store(false)
 	for _, j := range b.jobs {
+		if j.spokeIn != j.run.Number {
+			j.reported.metrics = nil // those of a run before
+		}
 		if j.run.Number > 0 && !j.ended || j.run.Keeper.Alive() {
 			b.watch(j)
 			b.expectSilence(j)

@@ -140,8 +140,9 @@ func (b *Backend) saysMore(j *job, now float64) bool {
 func (b *Backend) ran(j *job) {
 	b.unsettled = true
 	wanted := j.wanted()
-	b.unwatch(j)
 	e, at := b.lastWord(j)
+	b.hearLastWords(j, at)
+	b.unwatch(j)
 	for _, warning := range e.Warnings {
 		if b.unlimited && strings.HasPrefix(warning, keeper.NoLimits) {
 			continue // it was told when the scheduler began

@@ -47,6 +47,7 @@ MAX_TOKEN = 16 << 10  # bytes
 MAX_METRIC = 128  # bytes of a name
 
 _MOST_METRICS, _MOST_AMOUNT = 128, 1e30
+_LAST_WORDS = ".quartet-last-words"  # file in the rendezvous folder
 _FIRST_WAIT, _LONG_WAIT, _FLUSH_LIMIT = 0.05, 5.0, 1.0  # seconds
 _DIAL_LIMIT, _PROBE_AFTER, _PROBES = 10.0, 5, 3  # seconds, for a scheduler on another machine
 
@@ -202,6 +203,25 @@ class Agent:
             self._nudge()
             self._thread.join(_FLUSH_LIMIT + 0.5)
             self._waker.close()
+            self._leave_words()
+
+    def _leave_words(self) -> None:
+        """Leaves what was said last for a scheduler that was not there, or was killed before it had recorded it."""
+        if self.environment.rank != 0 or not self.environment.rendezvous:
+            return
+        with self._lock:
+            words = {**self._said, **self._say}
+            metrics = _ascending([*self._said.get("metrics", []), *self._say.get("metrics", [])])
+        words.pop("hello", None)
+        if metrics:
+            words["metrics"] = metrics
+        path = os.path.join(self.environment.rendezvous, _LAST_WORDS)
+        try:
+            with open(path + ".new", "w", encoding="utf-8") as file:
+                file.write(json.dumps(words) + "\n")
+            os.replace(path + ".new", path)
+        except OSError as failed:
+            self.error = str(failed)
 
     def _put(self, kind: str, message: dict[str, Any]) -> None:
         wrong = [f"{kind}: {name} is {value}, must be a number from 0" for name, value in message.items()
@@ -276,16 +296,15 @@ class Agent:
     def _talk(self, connection: socket.socket, hello: dict[str, Any]) -> bool:
         """Talks until the agent is closed and all is said; _Ended or OSError when the connection ends before."""
         with self._lock:
-            metrics = [*self._said.get("metrics", []), *self._say.get("metrics", [])][-_MOST_METRICS:]
+            metrics = _ascending([*self._said.get("metrics", []), *self._say.get("metrics", [])])
             self._say = {"hello": hello, **self._said, **self._say, **({"metrics": metrics} if metrics else {})}
         read, heard = b"", False
         while True:
             with self._lock:
                 line, self._say = self._say, {}
                 self._said.update((k, v) for k, v in line.items() if k not in ("hello", "metrics"))
-                if "metrics" in line:  # of each the last is repeated to the next scheduler
-                    last = {m["name"]: m for m in [*self._said.get("metrics", []), *line["metrics"]]}
-                    self._said["metrics"] = list(last.values())[-_MOST_METRICS:]
+                if "metrics" in line:  # they are repeated to the next scheduler
+                    self._said["metrics"] = _ascending([*self._said.get("metrics", []), *line["metrics"]])
                 closing = self._closing
             if line:
                 connection.settimeout(_FLUSH_LIMIT if closing else None)
@@ -347,6 +366,16 @@ class Agent:
                 stop=before.stop or stop is not None, grace_seconds=grace if stop is not None else before.grace_seconds,
                 world=of_world or before.world,
             )
+
+
+def _ascending(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Values without those that were told again: of each metric, those of steps that grow up to the last."""
+    kept, least = [], {}
+    for m in reversed(metrics):
+        if m["step"] < least.get(m["name"], math.inf):
+            least[m["name"]] = m["step"]
+            kept.append(m)
+    return kept[::-1][-_MOST_METRICS:]
 
 
 class _Ended(Exception):
