@@ -59,7 +59,7 @@ func (e *external) Resume(exchanges []Exchange) error {
 		if err := e.tell(x.Told); err != nil {
 			return err
 		}
-		_, _, err := e.take(answer{Trials: linesOf(x.Trials), Stop: x.Stop}, e.problem.Space, x.Ask, len(x.Told) > 0)
+		_, _, err := e.take(answer{Trials: linesOf(x.Trials), Stop: x.Stop}, e.problem.Space, x.Ask, x.Told)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (e *external) exchange(ctx context.Context, n int, results []Result) ([]Tri
 	if err == nil {
 		var trials []Trial
 		var stop []int
-		if trials, stop, err = e.take(a, e.problem.Space, n, len(results) > 0); err == nil {
+		if trials, stop, err = e.take(a, e.problem.Space, n, results); err == nil {
 			e.done = a.Done
 			return trials, stop, nil
 		}

@@ -144,14 +144,15 @@ func shown(line []byte) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// take checks that an answer is one to what was asked and told, and notes its trials.
-func (h *history) take(a answer, space Space, asked int, told bool) (trials []Trial, stop []int, err error) {
+// take checks that an answer is one to what was asked and told, and notes its trials. Of the stops it leaves out what needs none: trials that were stopped before, and those
+// of whose end it was just told.
+func (h *history) take(a answer, space Space, asked int, told []Result) (trials []Trial, stop []int, err error) {
 	switch {
 	case a.Protocol != 0:
 		return nil, nil, errors.New("protocol is said once, in answer to hello")
 	case len(a.Trials) > asked:
 		return nil, nil, fmt.Errorf("%d trials are proposed, %d were asked for", len(a.Trials), asked)
-	case len(a.Stop) > 0 && !told:
+	case len(a.Stop) > 0 && len(told) == 0:
 		return nil, nil, errors.New("trials are stopped without having been told of")
 	}
 	next := len(h.trials)
@@ -169,17 +170,18 @@ func (h *history) take(a answer, space Space, asked int, told bool) (trials []Tr
 		trials = append(trials, Trial{next, params})
 		next++
 	}
-	stop = slices.Sorted(slices.Values(a.Stop))
-	for i, id := range stop {
+	for _, id := range slices.Sorted(slices.Values(a.Stop)) {
 		switch {
 		case id < 0 || id >= len(h.trials):
 			return nil, nil, fmt.Errorf("trial %d is stopped and was never proposed", id)
-		case i > 0 && id == stop[i-1]:
+		case len(stop) > 0 && stop[len(stop)-1] == id:
 			return nil, nil, fmt.Errorf("trial %d is stopped twice", id)
-		case h.trials[id].stopping:
-			return nil, nil, fmt.Errorf("trial %d was stopped before", id)
 		case h.trials[id].ended:
-			return nil, nil, fmt.Errorf("trial %d is stopped and has ended", id)
+			if !slices.ContainsFunc(told, func(r Result) bool { return r.Trial == id }) {
+				return nil, nil, fmt.Errorf("trial %d is stopped and has ended", id)
+			}
+		case !h.trials[id].stopping:
+			stop = append(stop, id)
 		}
 	}
 	for _, t := range trials {
