@@ -7,17 +7,11 @@ import (
 	"github.com/quartet-sched/quartet/core/search"
 )
 
-// best is the least value that a search finds in so many trials, of which so many run at a time.
-func best(t testing.TB, kind string, f function, seed uint64, trials, parallel int) float64 {
+// best is the least value that a search finds in so many trials, of which so many run at a time. The one that was started first ends first.
+func best(t testing.TB, kind string, config map[string]any, f function, seed uint64, trials, parallel int) float64 {
 	t.Helper()
-	chosen, problems := search.Setting{Type: kind}.Decode("search", "space", search.Problem{Space: f.space})
-	if err := problems.Err(); err != nil {
-		t.Fatal(err)
-	}
-	s, err := chosen.New(seed, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := made(t, kind, config, f.space, seed)
+	defer s.Close()
 	least := math.Inf(1)
 	var running []search.Trial
 	for now := 1.0; now <= float64(trials); now++ {
@@ -39,21 +33,41 @@ func best(t testing.TB, kind string, f function, seed uint64, trials, parallel i
 	return least
 }
 
+// comparison is how the distance to the least value compares over seeds.
+type comparison struct {
+	ratio float64 // geometric mean
+	wins  int
+}
+
+const compareSeeds, compareTrials, compareParallel = 20, 100, 4
+
+func compare(t *testing.T, f function, kind string, config map[string]any, others []float64) (c comparison, distances []float64) {
+	sum := 0.0
+	for seed := range uint64(compareSeeds) {
+		d := best(t, kind, config, f, seed, compareTrials, compareParallel) - f.least
+		distances = append(distances, d)
+		if others == nil {
+			continue
+		}
+		if d < others[seed] {
+			c.wins++
+		}
+		sum += math.Log(d / others[seed])
+	}
+	c.ratio = math.Exp(sum / compareSeeds)
+	return c, distances
+}
+
 // TPE is closer to the least value than random search with as many trials, on the same seeds.
 func TestTPEBeatsRandom(t *testing.T) {
-	const seeds, trials, parallel = 20, 100, 4
 	for _, f := range functions() {
 		t.Run(f.name, func(t *testing.T) {
-			wins, sum := 0, 0.0
-			for seed := range uint64(seeds) {
-				r, tpe := best(t, "random", f, seed, trials, parallel)-f.least, best(t, "tpe", f, seed, trials, parallel)-f.least
-				if tpe < r {
-					wins++
-				}
-				sum += math.Log(tpe / r)
+			_, random := compare(t, f, "random", nil, nil)
+			got, _ := compare(t, f, "tpe", nil, random)
+			t.Logf("%.2f times the distance of random search, better on %d of %d seeds", got.ratio, got.wins, compareSeeds)
+			if got.ratio > 0.75 || got.wins < 10 {
+				t.Errorf("%.2f times the distance of random search, better on %d of %d seeds; want 0.75 and half of them", got.ratio, got.wins, compareSeeds)
 			}
-			ratio := math.Exp(sum / seeds)
-			t.Logf("%s: distance to the least value %.2f times that of random search, better on %d of %d seeds", f.name, ratio, wins, seeds)
 		})
 	}
 }
