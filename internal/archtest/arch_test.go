@@ -53,6 +53,7 @@ var rooms = []room{
 	{"core/interleave", []string{"core"}},
 	{"core/advise", []string{".", "configs", "core", "core/metrics", "core/stats", "core/study", "core/workload"}},
 	{"core/compare", []string{".", "configs", "core", "core/metrics", "core/stats", "core/study"}},
+	{"core/search", []string{"core"}},
 	{"core/study", []string{".", "configs", "core", "core/metrics", "core/stats", "core/workload", "internal/yamlpos"}},
 	{"core", []string{"core/mig"}},
 	{"admission", []string{"core", "core/cells", "core/goodput", "core/optim/...", "core/promise", "core/queue"}},
