@@ -72,7 +72,7 @@ func (o *opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload
 		s.delays = core.NewRand(o.settings.Seed, o.settings.ID+"/start_delay")
 	}
 	if w.React != nil {
-		to, err := w.React(ctx)
+		to, err := w.React(ctx, "")
 		if err != nil {
 			return nil, err
 		}

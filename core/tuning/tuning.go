@@ -7,13 +7,8 @@ import (
 	"log/slog"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/search"
 	"github.com/quartet-sched/quartet/core/workload"
-)
-
-// The values of Config.Goal.
-const (
-	minimize = "minimize"
-	maximize = "maximize"
 )
 
 // New makes the factory of the source `tuning`.
@@ -107,11 +102,17 @@ type experiment struct {
 	simulated *workload.Trials // nil where trials do not follow a profile
 }
 
-// react begins the search of a run.
-func (e *experiment) react(context.Context) (workload.Reacting, error) {
-	s, err := e.chosen.new(e.seed, e.log)
+// react begins the search of a run, or goes on with that of a record.
+func (e *experiment) react(_ context.Context, record string) (workload.Reacting, error) {
+	var s search.Search
+	var err error
+	if record == "" {
+		s, err = e.chosen.New(e.seed, e.log)
+	} else {
+		s, err = e.chosen.Record(record, e.seed, e.log)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("begin the search %q: %w", e.Search.Type, err)
+		return nil, fmt.Errorf("begin the search %q: %w", e.chosen.Type(), err)
 	}
 	return &Run{experiment: e, search: s, byJob: map[string]*trial{}}, nil
 }

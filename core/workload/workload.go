@@ -21,8 +21,9 @@ type Workload struct {
 	Inputs []Input
 	Open   bool // more jobs are submitted while the run goes on, which has no end of its own
 
-	// React makes what submits the jobs of one run, in the course of it; nil for a workload that is a list of jobs. Jobs then has none.
-	React func(ctx context.Context) (Reacting, error)
+	// React makes what submits the jobs of one run, in the course of it; nil for a workload that is a list of jobs. Jobs then has none. The record is the file in
+	// which it keeps what cannot be had again, for a run that goes on after its scheduler was killed; empty for a run that does not.
+	React func(ctx context.Context, record string) (Reacting, error)
 	// Kinds are jobs such as it submits, for what is checked before a run.
 	Kinds []Job
 }

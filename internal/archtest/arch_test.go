@@ -48,7 +48,6 @@ var rooms = []room{
 	{"core/promise", []string{"core", "core/queue"}},
 	{"core/cells", []string{"core"}},
 	{"core/synergy", []string{"core", "core/optim"}},
-	{"core/search", []string{"core"}},
 	{"core/tuning", []string{"core", "core/metrics", "core/search", "core/workload"}},
 	{"core/interleave", []string{"core"}},
 	{"core/advise", []string{".", "configs", "core", "core/metrics", "core/stats", "core/study", "core/workload"}},
