@@ -57,3 +57,13 @@ func (g Goal) Better(a, b float64) bool {
 	}
 	return a < b || b != b && a == a
 }
+
+var goals = [...]string{"minimize", "maximize"}
+
+// String is the goal as in a config.
+func (g Goal) String() string { return goals[g] }
+
+var kinds = [...]string{"report", "finished", "stopped", "failed"}
+
+// String is the kind as in the protocol of external searches.
+func (k Kind) String() string { return kinds[k] }

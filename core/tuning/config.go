@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/search"
@@ -19,7 +20,7 @@ type Config struct {
 	Metric     string           `config:"metric" required:"true" doc:"what trials are judged by, as they report it"`
 	Goal       string           `config:"goal" required:"true" doc:"whether a good value is a small or a large one" enum:"minimize|maximize"`
 	Space      []map[string]any `config:"space" doc:"the hyper-parameters, each with its name and what values it may have; none for a search that brings its own"`
-	Search     Search           `config:"search" doc:"where trials come from"`
+	Search     search.Setting   `config:"search" doc:"where trials come from"`
 	Job        map[string]any   `config:"job" doc:"the job that a trial is, with the keys of a job in a job file but name and submit; in its command, its environment and its dir \"${NAME}\" stands for the hyper-parameter of that name"`
 	Simulated  Simulated        `config:"simulated" doc:"how trials go in a simulation"`
 }
@@ -38,7 +39,7 @@ type Simulated struct {
 
 // goal is the one of the config.
 func (c *Config) goal() search.Goal {
-	if c.Goal == maximize {
+	if c.Goal == search.Maximize.String() {
 		return search.Maximize
 	}
 	return search.Minimize
@@ -57,7 +58,8 @@ func (c Config) Validate() error {
 type plan struct {
 	Config
 	template *workload.Template
-	chosen   *chosen
+	space    search.Space
+	chosen   *search.Chosen
 }
 
 // check makes the plan of a config, and finds everything that is wrong with it.
@@ -75,8 +77,12 @@ func (c *Config) check() (*plan, core.Diagnostics) {
 	p := &plan{Config: *c}
 	simulated := c.Simulated.Application != ""
 	var ds core.Diagnostics
-	p.chosen, ds = c.choose()
+	p.space, ds = search.DecodeSpace("space", c.Space)
 	found = append(found, ds...)
+	if len(ds) == 0 { // or else the search would be held to a space that is wrong
+		p.chosen, ds = c.Search.Decode("search", "space", search.Problem{Space: p.space, Goal: c.goal()})
+		found = append(found, ds...)
+	}
 	p.template, ds = workload.DecodeTemplate("job", c.Job)
 	found = append(found, ds...)
 	s := &c.Simulated
@@ -86,14 +92,15 @@ func (c *Config) check() (*plan, core.Diagnostics) {
 	if simulated && s.Profiles == "" {
 		problem("simulated.profiles", "required but missing", "the folder that holds traces/ and delaunay/")
 	}
-	if len(c.Space) > 0 && p.chosen != nil {
+	if len(p.space) > 0 {
+		names := p.names()
 		for _, named := range [...]struct{ path, name string }{{"simulated.width", s.Width}, {"simulated.quality", s.Quality}, {"simulated.noise", s.Noise}} {
-			if names := p.chosen.names(); named.name != "" && !contains(names, named.name) {
+			if named.name != "" && !slices.Contains(names, named.name) {
 				problem(named.path, fmt.Sprintf("there is no hyper-parameter %q", named.name), core.SuggestHint(named.name, "hyper-parameters", names))
 			}
 		}
 		if p.template != nil {
-			for _, d := range p.template.Unknown(append(p.chosen.names(), reserved...)) {
+			for _, d := range p.template.Unknown(append(names, reserved...)) {
 				d.Path = core.JoinPath("job", d.Path)
 				found = append(found, d)
 			}
@@ -103,6 +110,15 @@ func (c *Config) check() (*plan, core.Diagnostics) {
 		return nil, found
 	}
 	return p, nil
+}
+
+// names are those of the hyper-parameters of the space.
+func (p *plan) names() []string {
+	names := make([]string, len(p.space))
+	for i := range names {
+		names[i] = p.space[i].Name
+	}
+	return names
 }
 
 // shape is how a trial goes in a simulation.

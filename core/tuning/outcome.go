@@ -2,6 +2,7 @@ package tuning
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/quartet-sched/quartet/core"
@@ -76,7 +77,7 @@ func (r *Run) Table() (header []string, rows [][]string) {
 	var names []string
 	for _, t := range r.trials {
 		for _, p := range t.Params {
-			if !contains(names, p.Name) {
+			if !slices.Contains(names, p.Name) {
 				names = append(names, p.Name)
 			}
 		}

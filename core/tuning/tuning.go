@@ -9,17 +9,24 @@ import (
 	"log/slog"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/search"
 	"github.com/quartet-sched/quartet/core/workload"
-)
-
-// The values of Config.Goal.
-const (
-	minimize = "minimize"
-	maximize = "maximize"
 )
 
 // New makes the factory of the source `tuning`.
 func New() core.Factory[workload.Source] {
+	return newSource(func(p *plan, seed uint64, log *slog.Logger, record string) (search.Search, error) {
+		if record != "" {
+			return p.chosen.Record(record, seed, log)
+		}
+		return p.chosen.New(seed, log)
+	})
+}
+
+// begin makes the search of a run, with its record if there is to be one.
+type begin func(p *plan, seed uint64, log *slog.Logger, record string) (search.Search, error)
+
+func newSource(with begin) core.Factory[workload.Source] {
 	return core.NewFactory(core.Info{
 		Type:    "tuning",
 		Summary: "trials of hyper-parameters, each a job, submitted as those before them end",
@@ -34,22 +41,18 @@ func New() core.Factory[workload.Source] {
 		if err := found.Err(); err != nil {
 			return nil, err
 		}
-		return &source{plan: p, seed: s.Seed, log: s.Log}, nil
+		return &source{experiment{plan: p, begin: with, seed: s.Seed, log: s.Log}}, nil
 	})
 }
 
-type source struct {
-	*plan
-	seed uint64
-	log  *slog.Logger
-}
+type source struct{ experiment }
 
 // UsesSeed tells whether trials are drawn, here or by the search.
 func (s *source) UsesSeed() bool { return true }
 
 // Load reads the profiles. Whatever is wrong with them and with the job is told at once.
 func (s *source) Load(ctx context.Context) (*workload.Workload, error) {
-	e := &experiment{plan: s.plan, seed: s.seed, log: s.log}
+	e := s.experiment
 	job, _ := s.template.Job(s.name(0), func(string) (string, bool) { return "", true })
 	if s.Simulated.Application == "" {
 		return &workload.Workload{React: e.react, Identity: e.identity(), Kinds: []workload.Job{job}}, nil
@@ -104,6 +107,7 @@ func (p *plan) name(trial int) string {
 // experiment is what runs of one workload have in common.
 type experiment struct {
 	*plan
+	begin     begin
 	seed      uint64
 	log       *slog.Logger
 	simulated *workload.Trials // nil where trials do not follow a profile
@@ -115,11 +119,11 @@ func (e *experiment) identity() string {
 	return fmt.Sprintf("%d %x", e.seed, sha256.Sum256(text))
 }
 
-// react begins the search of a run.
-func (e *experiment) react(_ context.Context, _ string) (workload.Reacting, error) {
-	s, err := e.chosen.new(e.seed, e.log)
+// react begins the search of a run, or goes on with that of a record.
+func (e *experiment) react(_ context.Context, record string) (workload.Reacting, error) {
+	s, err := e.begin(e.plan, e.seed, e.log, record)
 	if err != nil {
-		return nil, fmt.Errorf("begin the search %q: %w", e.Search.Type, err)
+		return nil, fmt.Errorf("begin the search %q: %w", e.chosen.Type(), err)
 	}
 	return &Run{experiment: e, search: s, byJob: map[string]*trial{}, used: map[string]usage{}}, nil
 }

@@ -156,6 +156,8 @@ var places = []struct{ path, series string }{
 	{`deadlines\.(\w+)`, `deadlines_$1`},
 	{`tiers\.(premium|standard|basic)\.(\w+)`, `tier_$2{tier="$1"}`},
 	{`tiers\.(guaranteed_devices_max|oversold_seconds)`, `tiers_$1`},
+	{`tuning\.best\.(\w+)`, `tuning_best_$1`},
+	{`tuning\.(\w+)`, `tuning_$1`},
 	{`measured\.(first|last)_job`, `measured_${1}_job`},
 }
 
