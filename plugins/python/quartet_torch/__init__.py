@@ -21,12 +21,13 @@ from typing import Optional
 
 from quartet_agent import STOPPED, Environment
 from quartet_torch._checkpoint import CheckpointError
+from quartet_torch._end import ReplicaLost
 from quartet_torch._job import ElasticModel, Job
 from quartet_torch._loader import Loader
 from quartet_torch._reporter import Reporter
 from quartet_torch._statistics import Gradients
 
-__all__ = ["STOPPED", "CheckpointError", "ElasticModel", "Gradients", "Job", "Loader", "Reporter", "init"]
+__all__ = ["STOPPED", "CheckpointError", "ElasticModel", "Gradients", "Job", "Loader", "ReplicaLost", "Reporter", "init"]
 
 
 def init(backend: str = "gloo", *, checkpoint: Optional[str] = None, checkpoint_seconds: float = 60.0, report_seconds: float = 1.0,

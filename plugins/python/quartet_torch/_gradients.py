@@ -50,6 +50,7 @@ class Observer:
         self._before: dict[int, tuple[tuple[int, ...], Tensor, list[tuple[int, Tensor]]]] = {}
         self.computed: Callable[[], None] = lambda: None  # called when the gradient of this replica is complete
         self.reduced: Callable[[], None] = lambda: None  # called when that of all is
+        self.failed: Callable[[BaseException], None] = lambda problem: None  # called when that of all does not come
         self.begin(Setting((1,)), 0, True)
 
     def follow(self, optimizer: torch.optim.Optimizer, precondition: bool) -> None:
@@ -122,7 +123,11 @@ class Observer:
             future = dist.all_reduce(buffer, async_op=True).get_future()
 
         def reduced(done: torch.futures.Future[Any]) -> Tensor:
-            value: Tensor = done.value()[0]
+            try:
+                value: Tensor = done.value()[0]
+            except RuntimeError as problem:
+                self.failed(problem)
+                raise
             if last:
                 self.reduced()
             norms = [(g, _square(part)) for g, part in self._of(bucket_parameters, value)] if self._observe else []

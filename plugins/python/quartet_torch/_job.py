@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from quartet_agent import STOPPED, Agent, Environment
 from quartet_torch import _checkpoint
+from quartet_torch._end import Ending
 from quartet_torch._gradients import Observer
 from quartet_torch._loader import Loader
 from quartet_torch._plan import Setting, tuned
@@ -64,6 +65,8 @@ class Job:
 
     rank, replicas: of this replica, as of now. step, samples: optimizer steps taken and samples seen by all replicas. progress: in
     iterations at the initial batch. state: values of the user's own, which checkpoints keep: numbers, texts, tensors, lists and dicts.
+
+    As a context, `with quartet_torch.init() as job:`, it is done when the block ends, and leaves the others when something is raised.
     """
 
     def __init__(self, backend: str, environment: Environment, checkpoint: Optional[str], checkpoint_seconds: float,
@@ -86,7 +89,9 @@ class Job:
         self._epoch = 0
         self._observer = Observer()
         self._window = Window(report_seconds, self._group.device)
+        self._ending = Ending(self)
         self._observer.computed, self._observer.reduced = self._computed, self._window.synchronised
+        self._observer.failed = self._ending.lost
         self._trackers: list[Tracker] = [Tracker()]
         self._model: Optional[ElasticModel] = None
         self._optimizer: Optional[torch.optim.Optimizer] = None
@@ -107,7 +112,20 @@ class Job:
         except Stopped:
             self._exit()
         self._take_place()
+        self._ending.watch()
         self.setting = Setting((1,) * self.replicas)
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], problem: Optional[BaseException], trace: Any) -> None:
+        if problem is None:
+            self.done()
+            return
+        lost = self._ending.explain(problem)
+        self._leave()
+        if lost is not None:
+            raise lost from None
 
     # What a script wraps.
 
@@ -341,7 +359,8 @@ class Job:
         assert self._launched is not None
         (vector, work), self._launched, self._exchanged = self._launched, None, True
         if work is not None:
-            work.wait()
+            with self._ending.together():
+                work.wait()
         told = vector.tolist()
         self._window.synchronised(began)
         replicas, shares = self.replicas, _SLOTS + self._observer.groups
@@ -399,7 +418,8 @@ class Job:
         """All replicas take over what one of them has: the first that trained before, or the first, from its checkpoint."""
         assert self._model is not None and self._loader is not None
         told: list[Any] = [None] * self.replicas
-        dist.all_gather_object(told, bool(self._begun))
+        with self._ending.together():
+            dist.all_gather_object(told, bool(self._begun))
         source = told.index(True) if True in told else 0
         state: Optional[dict[str, Any]] = None
         problem: Optional[str] = None
@@ -412,14 +432,16 @@ class Job:
         except _checkpoint.CheckpointError as refused:
             problem = str(refused)
         box: list[Any] = [state, problem]
-        dist.broadcast_object_list(box, src=source)
+        with self._ending.together():
+            dist.broadcast_object_list(box, src=source)
         state, problem = box
         if problem:
             self._leave()
             raise _checkpoint.CheckpointError(problem)
         if state is not None and not self._begun:
             self._restore(state)
-        self._model._join()
+        with self._ending.together():
+            self._model._join()
         self.setting = tuned(self._initial, self.replicas) if len(self.setting.shares) != self.replicas else self.setting
         if not self._begun:
             self._observer.begin(self.setting, self.rank, False)
@@ -473,14 +495,16 @@ class Job:
         if not self._folder:
             return
         generators: list[Any] = [None] * self.replicas
-        dist.all_gather_object(generators, _random(self._group.device))
+        with self._ending.together():
+            dist.all_gather_object(generators, _random(self._group.device))
         box: list[Any] = [None]
         if self.rank == 0:
             try:
                 _checkpoint.save(self._folder, self._identity(), self._snapshot(generators))
             except _checkpoint.CheckpointError as failed:
                 box = [str(failed)]
-        dist.broadcast_object_list(box, src=0)
+        with self._ending.together():
+            dist.broadcast_object_list(box, src=0)
         self._checkpointed = time.monotonic()
         if box[0] is not None:
             if self.rank == 0:
@@ -494,7 +518,10 @@ class Job:
             self._window.report(self._agent, self.gradients, self.progress, now)
 
     def _leave(self) -> None:
+        if self._ended:
+            return
         self._ended = True
+        self._ending.over()
         if self._agent is not None:
             self._agent.close()
         self._undo_signals()
