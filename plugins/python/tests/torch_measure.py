@@ -19,7 +19,7 @@ from torch_scheduler import Run, Scheduler, until
 
 import quartet_torch
 
-BATCH, WIDTH, BLOCK, BLOCKS = 128, 320, 10, 40
+BATCH, WIDTH, BLOCK, BLOCKS = 128, 320, 10, 60
 
 
 def network():
@@ -35,13 +35,13 @@ def steps(model, optimizer, batches):
         yield
 
 
-def replica(rank, replicas, folder, agent, into):
+def replica(rank, replicas, folder, agent, into, every):
     """Blocks of steps of a plain training and of an elastic one by turns, so that both see the same machine."""
     torch.set_num_threads(1)
     os.environ.update({"QUARTET_RANK": str(rank), "QUARTET_REPLICAS": str(replicas), "QUARTET_RENDEZVOUS": folder, "QUARTET_JOB": "train",
                        "QUARTET_AGENT": agent})
-    data = TensorDataset(torch.randn(1 << 16, 256), torch.randint(10, (1 << 16,)))
-    job = quartet_torch.init()
+    data = TensorDataset(torch.randn(1 << 17, 256), torch.randint(10, (1 << 17,)))
+    job = quartet_torch.init(observe_every=every)
     plain = DistributedDataParallel(network())
     plain_steps = steps(plain, torch.optim.SGD(plain.parameters(), 0.01),
                         DataLoader(data, BATCH // replicas, sampler=DistributedSampler(data)))
@@ -51,8 +51,9 @@ def replica(rank, replicas, folder, agent, into):
     job.begin()
     elastic_steps = steps(model, optimizer, loader)
     times = {"plain": [], "elastic": [], "plain busy": [], "elastic busy": []}
-    for _ in range(BLOCKS):
-        for name, some in (("plain", plain_steps), ("elastic", elastic_steps)):
+    for k in range(BLOCKS):
+        # Which of the two is first changes, too.
+        for name, some in (("plain", plain_steps), ("elastic", elastic_steps))[::1 if k % 2 else -1]:
             began, busy = time.perf_counter(), time.process_time()
             for _ in range(BLOCK):
                 next(some)
@@ -65,21 +66,22 @@ def replica(rank, replicas, folder, agent, into):
 
 
 def overhead():
+    """By pairs of blocks that follow each other, for what disturbs one of them in time disturbs the other, mostly."""
     for replicas in (1, 2):
-        scheduler = Scheduler()
-        with tempfile.TemporaryDirectory() as folder:
-            into = os.path.join(folder, "times")
-            torch.multiprocessing.spawn(replica, (replicas, folder, scheduler.path, into), replicas)
-            times = torch.load(into)
-        reports = len(scheduler.heard("report"))
-        scheduler.close()
-        # A quick block of each, and the middle one: others disturb many.
-        # The time of processors says what a step costs also where others take most of the machine.
-        for name, at, what in (("a tenth are quicker", BLOCKS // 10, ""), ("median", BLOCKS // 2, ""),
-                               ("time of processors, median", BLOCKS // 2, " busy")):
-            plain, elastic = (1000 * sorted(times[k + what])[at] for k in ("plain", "elastic"))
-            print(f"{replicas} replicas, {name}: {plain:.2f} ms plain, {elastic:.2f} ms elastic, {100 * (elastic / plain - 1):+.1f} %, "
-                  f"{reports} reports", flush=True)
+        for every in (1, 5):
+            scheduler = Scheduler()
+            with tempfile.TemporaryDirectory() as folder:
+                into = os.path.join(folder, "times")
+                torch.multiprocessing.spawn(replica, (replicas, folder, scheduler.path, into, every), replicas)
+                times = torch.load(into)
+            reports = len(scheduler.heard("report"))
+            scheduler.close()
+            for what, name in ((" busy", "time of processors"), ("", "wall")):
+                plain = statistics.median(times["plain" + what])
+                more = sorted(e - p for p, e in zip(times["plain" + what], times["elastic" + what]))
+                low, middle, high = (100 * more[int(q * len(more))] / plain for q in (0.25, 0.5, 0.75))
+                print(f"{replicas} replicas, observe_every={every}, {name}: {1000 * plain:.2f} ms plain, {middle:+.1f} % more "
+                      f"(half of the pairs from {low:+.1f} to {high:+.1f} %), {reports} reports, load {os.getloadavg()[0]:.1f}", flush=True)
 
 
 def world(generation, rank, replicas):
