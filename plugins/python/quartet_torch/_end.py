@@ -7,30 +7,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Optional, Protocol
+from typing import Any, Callable, Optional
 
 
 class ReplicaLost(RuntimeError):
     """Another replica ended while this one trains. What that one wrote says why."""
 
 
-class Endable(Protocol):
-    """The job of a replica."""
-
-    step: int
-
-    @property
-    def rank(self) -> int: ...
-    @property
-    def replicas(self) -> int: ...
-    def _leave(self) -> None: ...
-
-
 class Ending:
     """Watches over the end of a replica."""
 
-    def __init__(self, job: Endable) -> None:
-        self._job = job
+    def __init__(self, where: Callable[[str], str], leave: Callable[[], None]) -> None:
+        self._where, self._leave = where, leave  # what happened to which replica when; ends its part in the group
         self._problem: Optional[BaseException] = None  # why an exchange among the replicas failed
         self._watching = False
         self._raised = False
@@ -72,8 +60,7 @@ class Ending:
 
     def _words(self) -> ReplicaLost:
         why = str(self._problem).splitlines()[0] if str(self._problem) else type(self._problem).__name__
-        return ReplicaLost(f"replica {self._job.rank} of {self._job.replicas} lost another one at step {self._job.step}; "
-                           f"what that one wrote says why ({why})")
+        return ReplicaLost(f"{self._where('lost another one')}; what that one wrote says why ({why})")
 
     def _hook(self, kind: type[BaseException], problem: BaseException, trace: Optional[TracebackType]) -> Any:
         self._raised = True
@@ -84,9 +71,8 @@ class Ending:
         return None
 
     def _exit(self) -> None:
-        job = self._job
         if not self._raised:
-            print(f"quartet_torch: replica {job.rank} of {job.replicas} ended at step {job.step} before it was done, which is a failure to "
+            print(f"quartet_torch: {self._where('ended')} before it was done, which is a failure to "
                   "its scheduler. A job is done at the end of job.epochs, by job.done(), or at the end of a block "
                   "`with quartet_torch.init() as job:`", file=sys.stderr, flush=True)
-        job._leave()
+        self._leave()

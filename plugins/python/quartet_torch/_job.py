@@ -30,7 +30,10 @@ log = logging.getLogger("quartet_torch")
 
 # What all replicas learn at the end of a step: the values of the one that speaks for the job, sums of the others. The norms of parameter
 # groups come behind, and then three for each replica: its share in a new tuning, whether it is to stop, and of which world it was told.
-_TERMINATED, _CHECKPOINT, _TUNED, _BATCH, _ACCUMULATION, _FACTOR, _SLOTS = range(7)
+_TERMINATED, _CHECKPOINT, _TUNED, _BATCH, _ACCUMULATION, _FACTOR, _APART, _SLOTS = range(8)
+
+_HEARING = 0.1  # seconds that an order may wait for an exchange
+_MOST_APART = 64  # steps
 
 
 class ElasticModel(nn.Module):
@@ -89,7 +92,7 @@ class Job:
         self._epoch = 0
         self._observer = Observer()
         self._window = Window(report_seconds, self._group.device)
-        self._ending = Ending(self)
+        self._ending = Ending(lambda what: f"replica {self.rank} of {self.replicas} {what} at step {self.step}", self._leave)
         self._observer.computed, self._observer.reduced = self._computed, self._window.synchronised
         self._observer.failed = self._ending.lost
         self._trackers: list[Tracker] = [Tracker()]
@@ -107,6 +110,8 @@ class Job:
         self._stepped = self._called = self._exchanged = True
         self._quieted: Any = None
         self._launched: Optional[tuple[torch.Tensor, Any]] = None
+        self._exchange_at = 0  # step of the next exchange
+        self._exchange_last = (0, 0.0)  # step and moment of the last one
         try:
             self._group.form(self._worlds)
         except Stopped:
@@ -252,7 +257,9 @@ class Job:
         assert self._model is not None
         self._end_quiet()
         if number == 0:
-            observe = self.step % self._observe_every == 0
+            # A replica with one pass compares two steps that follow each other.
+            compares = self._observe_every > 1 and self.replicas == 1 and step.passes == 1
+            observe = self.step % self._observe_every < (2 if compares else 1)
             self._observer.begin(step, self.rank, observe)
             self._exchanged = False
         self._pass, self._stepped, self._called = (step, number), False, False
@@ -321,8 +328,20 @@ class Job:
     def _computed(self) -> None:
         """The gradient of this replica is complete: what is to be exchanged goes on its way beside the last bucket."""
         self._window.computed()
-        if self.replicas > 1 and self._begun and not self._exchanged and self._launched is None:
+        if self.replicas > 1 and self._begun and not self._exchanged and self._launched is None and self._exchanges():
             self._launch()
+
+    def _exchanges(self) -> bool:
+        """Whether replicas exchange what they know in the step at hand. All decide alike."""
+        return self._observer.observes or self.step >= self._exchange_at
+
+    def _apart(self) -> int:
+        """How many steps from now the next exchange may be: as many as last as long as an order may wait."""
+        (step, moment), now = self._exchange_last, time.monotonic()
+        self._exchange_last = self.step, now
+        seconds = (now - moment) / max(self.step - step, 1)
+        hearing = min(_HEARING, self._checkpoint_seconds / 10) if self._folder else _HEARING
+        return max(min(int(hearing / seconds), _MOST_APART), 1) if seconds > 0 else 1
 
     def _launch(self) -> None:
         """Begins to sum what the replicas know of the step and are told."""
@@ -333,6 +352,8 @@ class Job:
             own[_TERMINATED] = 1.0
         if self.rank == 0 and self._folder and time.monotonic() - self._checkpointed >= self._checkpoint_seconds:
             own[_CHECKPOINT] = 1.0
+        if self.rank == 0:
+            own[_APART] = self._apart()
         shares = _SLOTS + groups
         if self._speaks:
             own[_CHECKPOINT] += orders.checkpoint
@@ -353,6 +374,9 @@ class Job:
 
     def _exchange(self) -> None:
         """All replicas learn what is known of the step, and wanted of them."""
+        if self._launched is None and self.replicas > 1 and not self._exchanges():
+            self._exchanged, self._tuning, self._due = True, self.setting, {"checkpoint": False, "stop": False}
+            return
         began = self._window.now()
         if self._launched is None:
             self._launch()
@@ -362,6 +386,7 @@ class Job:
             with self._ending.together():
                 work.wait()
         told = vector.tolist()
+        self._exchange_at = self.step + int(told[_APART])
         self._window.synchronised(began)
         replicas, shares = self.replicas, _SLOTS + self._observer.groups
         scale = float(self._scaler.get_scale()) if self._scaler is not None else 1.0
@@ -447,6 +472,7 @@ class Job:
             self._observer.begin(self.setting, self.rank, False)
             self._checkpointed = time.monotonic()
         self._begun = True
+        self._exchange_at = self.step
         self._exchange()  # a tuning may have been told meanwhile
         self.setting = self._tuning
         self._window.begin_world(self._group.member, self.setting)
@@ -514,8 +540,8 @@ class Job:
             self._agent.checkpointed(self.progress)
 
     def _report(self, now: bool) -> None:
-        if self._speaks and self._agent is not None:
-            self._window.report(self._agent, self.gradients, self.progress, now)
+        if self._speaks and self._agent is not None and (now or self._window.due()):
+            self._window.report(self._agent, self.gradients, self.progress)
 
     def _leave(self) -> None:
         if self._ended:

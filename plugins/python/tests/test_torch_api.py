@@ -232,7 +232,7 @@ def test_metrics(caplog):
         for k in range(70):
             window.metric(f"m{k}", -float(k), 3)
         window.metric("m1", 8.0, 4)
-    window.report(agent, quartet_torch.Gradients(), 1.0, True)
+    window.report(agent, quartet_torch.Gradients(), 1.0)
     assert len(agent.told) == 64 and agent.told["m1"] == (8.0, 4) and agent.told["m2"] == (-2.0, 3)
     agent.told.clear()
     window.report(agent, quartet_torch.Gradients(), 2.0, True)
