@@ -235,7 +235,7 @@ def test_metrics(caplog):
     window.report(agent, quartet_torch.Gradients(), 1.0)
     assert len(agent.told) == 64 and agent.told["m1"] == (8.0, 4) and agent.told["m2"] == (-2.0, 3)
     agent.told.clear()
-    window.report(agent, quartet_torch.Gradients(), 2.0, True)
+    window.report(agent, quartet_torch.Gradients(), 2.0)
     assert not agent.told  # each is told once
     messages = [r.getMessage() for r in caplog.records]
     assert messages.count("metric 'loss' is nan at step 0: left out") == 1 and len(messages) == 8
