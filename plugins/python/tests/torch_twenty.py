@@ -1,4 +1,5 @@
-"""Twenty PyTorch trainings on four declared devices under three policies, run and simulated, for docs/results/pytorch.md: `make torch-twenty`.
+"""Twenty PyTorch trainings on four declared devices under three policies, run and simulated, for docs/results/pytorch.md:
+`make torch-twenty`.
 
 python3 plugins/python/tests/torch_twenty.py QUARTET [POLICY...]
 """
@@ -45,7 +46,8 @@ def load():
 def main():
     program, *names = sys.argv[1:]
     wrong = []
-    print("| policy | jobs that ended | mean JCT, simulated | run | difference | makespan, simulated | run | restarts, simulated | run | load before, after |")
+    print("| policy | jobs that ended | mean JCT, simulated | run | difference | makespan, simulated | run | restarts, simulated | run "
+          "| load before, after |")
     print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
     for name in names or POLICIES:
         with tempfile.TemporaryDirectory() as folder:
@@ -57,8 +59,8 @@ def main():
         (told_jct, told_span, told_restarts), (jct, span, restarts) = (
             (s["jct_seconds"]["mean"], s["makespan_seconds"], s["restarts"]["total"]) for s in (told, found))
         ended, of = found["jobs"]["completed"], found["jobs"]["submitted"]
-        print(f"| {name} | {ended} of {of} | {told_jct:.1f} s | {jct:.1f} s | {100 * (jct / told_jct - 1):+.1f} % | {told_span:.0f} s | {span:.0f} s | "
-              f"{told_restarts} | {restarts} | {before}, {load()} |", flush=True)
+        print(f"| {name} | {ended} of {of} | {told_jct:.1f} s | {jct:.1f} s | {100 * (jct / told_jct - 1):+.1f} % "
+              f"| {told_span:.0f} s | {span:.0f} s | {told_restarts} | {restarts} | {before}, {load()} |", flush=True)
         if ended < of or abs(jct / told_jct - 1) > WITHIN:
             wrong.append(name)
     if wrong:
