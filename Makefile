@@ -38,7 +38,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test mutants race python torch node examples browser slow kills pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
+.PHONY: help build test mutants race python torch torch-twenty node examples browser slow kills pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,11 +69,16 @@ QUARTET_TORCH ?= /usr/bin/python3
 
 torch: ## run the tests of quartet_torch; says SKIPPED where QUARTET_TORCH, /usr/bin/python3 by default, lacks torch or pytest
 	@if $(QUARTET_TORCH) -c 'import torch, pytest' > /dev/null 2>&1; then \
-		cd plugins/python && OMP_NUM_THREADS=1 $(QUARTET_TORCH) -m pytest -q -rs tests/test_torch_*.py; \
+		(cd plugins/python && OMP_NUM_THREADS=1 $(QUARTET_TORCH) -m pytest -q -rs tests/test_torch_*.py) && \
+		QUARTET_TORCH="$$(command -v $(QUARTET_TORCH))" $(GO) test -count=1 -run=TestTorchTrainsTheSame ./examples/trainer; \
 	else \
 		echo "make torch: SKIPPED: $(QUARTET_TORCH) has no torch or no pytest; quartet_torch is not tested" \
 			"(apt install python3-torch python3-pytest python3-sklearn, or QUARTET_TORCH=PYTHON)"; \
 	fi
+
+torch-twenty: ## run twenty PyTorch trainings on four declared devices under three policies, and compare with their simulation (some ten minutes)
+	$(GO) build -o $(BIN)/quartet ./cmd/quartet
+	$(QUARTET_TORCH) plugins/python/tests/torch_twenty.py $(BIN)/quartet
 
 NODE_PLUGIN := plugins/examples/node-shortest
 

@@ -193,12 +193,14 @@ func TestTrainingUnderAScheduler(t *testing.T) {
 		panic("the server was closed")
 	}
 	hasReport := func(e agent.Event) bool { return e.Report != nil }
+	hasLoss := func(e agent.Event) bool { return len(e.Metrics) > 0 && e.Metrics[0].Name == "loss" }
 
 	start(o, 2)
 	r := until(hasReport).Report
 	if r.Replicas != 2 || r.BatchPerDevice != batch/2 || !(r.PassSeconds > 0) || !(r.StepSeconds > r.PassSeconds) || !(r.Progress > 0) || !(r.GradientVariance > 0) {
 		t.Errorf("report %+v", r)
 	}
+	early := until(hasLoss).Metrics[0]
 	tell(agent.ToJob{Tuning: &agent.Tuning{BatchPerDevice: 48, AccumulationSteps: 1, LearningRateFactor: 1.7}})
 	until(func(e agent.Event) bool { return e.Report != nil && e.Report.BatchPerDevice == 48 })
 	tell(agent.ToJob{Checkpoint: &agent.Checkpoint{}})
@@ -222,6 +224,9 @@ func TestTrainingUnderAScheduler(t *testing.T) {
 	start(&more, 3)
 	if e := until(hasReport); e.Report.Replicas != 3 || e.Report.Progress <= last || e.Report.Progress > more.Iterations+1 {
 		t.Errorf("report %+v after the resize", e.Report)
+	}
+	if late := until(hasLoss).Metrics[0]; !(late.Step > early.Step) || !(late.Value > 0) || !(early.Value > 0) {
+		t.Errorf("loss %+v at first and %+v at last", early, late)
 	}
 	until(func(e agent.Event) bool { return e.Done != nil })
 	for rank, err := range <-ended {

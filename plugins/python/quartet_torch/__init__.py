@@ -21,12 +21,13 @@ from typing import Optional
 
 from quartet_agent import STOPPED, Environment
 from quartet_torch._checkpoint import CheckpointError
+from quartet_torch._end import ReplicaLost
 from quartet_torch._job import ElasticModel, Job
 from quartet_torch._loader import Loader
 from quartet_torch._reporter import Reporter
 from quartet_torch._statistics import Gradients
 
-__all__ = ["STOPPED", "CheckpointError", "ElasticModel", "Gradients", "Job", "Loader", "Reporter", "init"]
+__all__ = ["STOPPED", "CheckpointError", "ElasticModel", "Gradients", "Job", "Loader", "ReplicaLost", "Reporter", "init"]
 
 
 def init(backend: str = "gloo", *, checkpoint: Optional[str] = None, checkpoint_seconds: float = 60.0, report_seconds: float = 1.0,
@@ -36,7 +37,8 @@ def init(backend: str = "gloo", *, checkpoint: Optional[str] = None, checkpoint_
     backend: of torch.distributed. checkpoint: a folder in place of QUARTET_CHECKPOINT; without either nothing is kept.
     checkpoint_seconds: how often a checkpoint is made at least, besides those that the scheduler asks for. report_seconds: how often
     the scheduler hears of the job at most. worlds: tell the scheduler that replicas may join and leave while it runs.
-    observe_every: take gradient statistics in every so many steps. join_seconds: how long to wait for the other replicas.
+    observe_every: take gradient statistics in every so many steps; a lone replica with one pass takes two of them. join_seconds: how
+    long to wait for the other replicas.
 
     A ValueError names what is wrong with the environment or the arguments; a RuntimeError says that others did not come. A job that is
     told to stop while it waits exits with STOPPED.

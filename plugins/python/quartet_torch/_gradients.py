@@ -50,6 +50,7 @@ class Observer:
         self._before: dict[int, tuple[tuple[int, ...], Tensor, list[tuple[int, Tensor]]]] = {}
         self.computed: Callable[[], None] = lambda: None  # called when the gradient of this replica is complete
         self.reduced: Callable[[], None] = lambda: None  # called when that of all is
+        self.failed: Callable[[BaseException], None] = lambda problem: None  # called when that of all does not come
         self.begin(Setting((1,)), 0, True)
 
     def follow(self, optimizer: torch.optim.Optimizer, precondition: bool) -> None:
@@ -62,6 +63,11 @@ class Observer:
     @property
     def groups(self) -> int:
         return self._groups
+
+    @property
+    def observes(self) -> bool:
+        """Whether norms are taken in the step at hand."""
+        return self._observe
 
     def begin(self, step: Setting, rank: int, observe: bool) -> None:
         """Begins a step of so many samples of each replica."""
@@ -114,26 +120,33 @@ class Observer:
             self.computed()
         if self._weight != 1:
             buffer.mul_(self._weight)
-        future: torch.futures.Future[Any]
+        bucket_parameters, index = bucket.parameters(), bucket.index()
         if self._alone:
-            future = torch.futures.Future()
-            future.set_result([buffer])
-        else:
-            future = dist.all_reduce(buffer, async_op=True).get_future()
+            alone: torch.futures.Future[Tensor] = torch.futures.Future()
+            alone.set_result(self._reduced(bucket_parameters, index, last, buffer))
+            return alone
 
         def reduced(done: torch.futures.Future[Any]) -> Tensor:
-            value: Tensor = done.value()[0]
-            if last:
-                self.reduced()
-            norms = [(g, _square(part)) for g, part in self._of(bucket_parameters, value)] if self._observe else []
+            try:
+                value: Tensor = done.value()[0]
+            except RuntimeError as problem:
+                self.failed(problem)
+                raise
+            return self._reduced(bucket_parameters, index, last, value)
+
+        return dist.all_reduce(buffer, async_op=True).get_future().then(reduced)
+
+    def _reduced(self, parameters: Sequence[Tensor], index: int, last: bool, value: Tensor) -> Tensor:
+        """Takes in the gradient of all replicas."""
+        if last:
+            self.reduced()
+        if self._observe:
+            norms = [(g, _square(part)) for g, part in self._of(parameters, value)]
             for group, norm in norms:
                 self._total[group].append(norm)
             if self._compare:
-                self._pair(index, bucket_parameters, value, norms)
-            return value
-
-        bucket_parameters, index = bucket.parameters(), bucket.index()
-        return future.then(reduced)
+                self._pair(index, parameters, value, norms)
+        return value
 
     def _parts(self, bucket: dist.GradBucket) -> list[tuple[int, Tensor]]:
         return list(self._of(bucket.parameters(), bucket.buffer()))

@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from quartet_agent import STOPPED, Agent, Environment
 from quartet_torch import _checkpoint
+from quartet_torch._end import Ending
 from quartet_torch._gradients import Observer
 from quartet_torch._loader import Loader
 from quartet_torch._plan import Setting, tuned
@@ -29,7 +30,10 @@ log = logging.getLogger("quartet_torch")
 
 # What all replicas learn at the end of a step: the values of the one that speaks for the job, sums of the others. The norms of parameter
 # groups come behind, and then three for each replica: its share in a new tuning, whether it is to stop, and of which world it was told.
-_TERMINATED, _CHECKPOINT, _TUNED, _BATCH, _ACCUMULATION, _FACTOR, _SLOTS = range(7)
+_TERMINATED, _CHECKPOINT, _TUNED, _BATCH, _ACCUMULATION, _FACTOR, _APART, _SLOTS = range(8)
+
+_HEARING = 0.1  # seconds that an order may wait for an exchange
+_MOST_APART = 64  # steps
 
 
 class ElasticModel(nn.Module):
@@ -64,6 +68,8 @@ class Job:
 
     rank, replicas: of this replica, as of now. step, samples: optimizer steps taken and samples seen by all replicas. progress: in
     iterations at the initial batch. state: values of the user's own, which checkpoints keep: numbers, texts, tensors, lists and dicts.
+
+    As a context, `with quartet_torch.init() as job:`, it is done when the block ends, and leaves the others when something is raised.
     """
 
     def __init__(self, backend: str, environment: Environment, checkpoint: Optional[str], checkpoint_seconds: float,
@@ -86,7 +92,9 @@ class Job:
         self._epoch = 0
         self._observer = Observer()
         self._window = Window(report_seconds, self._group.device)
+        self._ending = Ending(lambda what: f"replica {self.rank} of {self.replicas} {what} at step {self.step}", self._leave)
         self._observer.computed, self._observer.reduced = self._computed, self._window.synchronised
+        self._observer.failed = self._ending.lost
         self._trackers: list[Tracker] = [Tracker()]
         self._model: Optional[ElasticModel] = None
         self._optimizer: Optional[torch.optim.Optimizer] = None
@@ -102,12 +110,27 @@ class Job:
         self._stepped = self._called = self._exchanged = True
         self._quieted: Any = None
         self._launched: Optional[tuple[torch.Tensor, Any]] = None
+        self._exchange_at = 0  # step of the next exchange
+        self._exchange_last = (0, 0.0)  # step and moment of the last one
         try:
             self._group.form(self._worlds)
         except Stopped:
             self._exit()
         self._take_place()
+        self._ending.watch()
         self.setting = Setting((1,) * self.replicas)
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], problem: Optional[BaseException], trace: Any) -> None:
+        if problem is None:
+            self.done()
+            return
+        lost = self._ending.explain(problem)
+        self._leave()
+        if lost is not None:
+            raise lost from None
 
     # What a script wraps.
 
@@ -234,7 +257,9 @@ class Job:
         assert self._model is not None
         self._end_quiet()
         if number == 0:
-            observe = self.step % self._observe_every == 0
+            # A replica with one pass compares two steps that follow each other.
+            compares = self._observe_every > 1 and self.replicas == 1 and step.passes == 1
+            observe = self.step % self._observe_every < (2 if compares else 1)
             self._observer.begin(step, self.rank, observe)
             self._exchanged = False
         self._pass, self._stepped, self._called = (step, number), False, False
@@ -303,8 +328,20 @@ class Job:
     def _computed(self) -> None:
         """The gradient of this replica is complete: what is to be exchanged goes on its way beside the last bucket."""
         self._window.computed()
-        if self.replicas > 1 and self._begun and not self._exchanged and self._launched is None:
+        if self.replicas > 1 and self._begun and not self._exchanged and self._launched is None and self._exchanges():
             self._launch()
+
+    def _exchanges(self) -> bool:
+        """Whether replicas exchange what they know in the step at hand. All decide alike."""
+        return self._observer.observes or self.step >= self._exchange_at
+
+    def _apart(self) -> int:
+        """How many steps from now the next exchange may be: as many as last as long as an order may wait."""
+        (step, moment), now = self._exchange_last, time.monotonic()
+        self._exchange_last = self.step, now
+        seconds = (now - moment) / max(self.step - step, 1)
+        hearing = min(_HEARING, self._checkpoint_seconds / 10) if self._folder else _HEARING
+        return max(min(int(hearing / seconds), _MOST_APART), 1) if seconds > 0 else 1
 
     def _launch(self) -> None:
         """Begins to sum what the replicas know of the step and are told."""
@@ -315,6 +352,8 @@ class Job:
             own[_TERMINATED] = 1.0
         if self.rank == 0 and self._folder and time.monotonic() - self._checkpointed >= self._checkpoint_seconds:
             own[_CHECKPOINT] = 1.0
+        if self.rank == 0:
+            own[_APART] = self._apart()
         shares = _SLOTS + groups
         if self._speaks:
             own[_CHECKPOINT] += orders.checkpoint
@@ -335,14 +374,19 @@ class Job:
 
     def _exchange(self) -> None:
         """All replicas learn what is known of the step, and wanted of them."""
+        if self._launched is None and self.replicas > 1 and not self._exchanges():
+            self._exchanged, self._tuning, self._due = True, self.setting, {"checkpoint": False, "stop": False}
+            return
         began = self._window.now()
         if self._launched is None:
             self._launch()
         assert self._launched is not None
         (vector, work), self._launched, self._exchanged = self._launched, None, True
         if work is not None:
-            work.wait()
+            with self._ending.together():
+                work.wait()
         told = vector.tolist()
+        self._exchange_at = self.step + int(told[_APART])
         self._window.synchronised(began)
         replicas, shares = self.replicas, _SLOTS + self._observer.groups
         scale = float(self._scaler.get_scale()) if self._scaler is not None else 1.0
@@ -399,7 +443,8 @@ class Job:
         """All replicas take over what one of them has: the first that trained before, or the first, from its checkpoint."""
         assert self._model is not None and self._loader is not None
         told: list[Any] = [None] * self.replicas
-        dist.all_gather_object(told, bool(self._begun))
+        with self._ending.together():
+            dist.all_gather_object(told, bool(self._begun))
         source = told.index(True) if True in told else 0
         state: Optional[dict[str, Any]] = None
         problem: Optional[str] = None
@@ -412,19 +457,22 @@ class Job:
         except _checkpoint.CheckpointError as refused:
             problem = str(refused)
         box: list[Any] = [state, problem]
-        dist.broadcast_object_list(box, src=source)
+        with self._ending.together():
+            dist.broadcast_object_list(box, src=source)
         state, problem = box
         if problem:
             self._leave()
             raise _checkpoint.CheckpointError(problem)
         if state is not None and not self._begun:
             self._restore(state)
-        self._model._join()
+        with self._ending.together():
+            self._model._join()
         self.setting = tuned(self._initial, self.replicas) if len(self.setting.shares) != self.replicas else self.setting
         if not self._begun:
             self._observer.begin(self.setting, self.rank, False)
             self._checkpointed = time.monotonic()
         self._begun = True
+        self._exchange_at = self.step
         self._exchange()  # a tuning may have been told meanwhile
         self.setting = self._tuning
         self._window.begin_world(self._group.member, self.setting)
@@ -473,14 +521,16 @@ class Job:
         if not self._folder:
             return
         generators: list[Any] = [None] * self.replicas
-        dist.all_gather_object(generators, _random(self._group.device))
+        with self._ending.together():
+            dist.all_gather_object(generators, _random(self._group.device))
         box: list[Any] = [None]
         if self.rank == 0:
             try:
                 _checkpoint.save(self._folder, self._identity(), self._snapshot(generators))
             except _checkpoint.CheckpointError as failed:
                 box = [str(failed)]
-        dist.broadcast_object_list(box, src=0)
+        with self._ending.together():
+            dist.broadcast_object_list(box, src=0)
         self._checkpointed = time.monotonic()
         if box[0] is not None:
             if self.rank == 0:
@@ -490,11 +540,14 @@ class Job:
             self._agent.checkpointed(self.progress)
 
     def _report(self, now: bool) -> None:
-        if self._speaks and self._agent is not None:
-            self._window.report(self._agent, self.gradients, self.progress, now)
+        if self._speaks and self._agent is not None and (now or self._window.due()):
+            self._window.report(self._agent, self.gradients, self.progress)
 
     def _leave(self) -> None:
+        if self._ended:
+            return
         self._ended = True
+        self._ending.over()
         if self._agent is not None:
             self._agent.close()
         self._undo_signals()

@@ -82,12 +82,13 @@ class Window:
         self._named.add(name)
         self._metrics[name] = value, step
 
-    def report(self, agent: Agent, gradients: Gradients, progress: float, now: bool) -> None:
-        """Reports when it is time, or now."""
+    def due(self) -> bool:
+        """Whether it is time to report."""
         long = time.monotonic() - self._since
-        tells = len(self._steps) >= _ENOUGH and long >= self._every or bool(self._steps) and long >= _PATIENCE * self._every
-        if not (tells or now):
-            return
+        return len(self._steps) >= _ENOUGH and long >= self._every or bool(self._steps) and long >= _PATIENCE * self._every
+
+    def report(self, agent: Agent, gradients: Gradients, progress: float) -> None:
+        """Reports."""
         if self._steps:
             self._last = _median(self._passes), _median(self._steps)
         agent.report(

@@ -66,8 +66,8 @@ class Reporter:
             told = vector.tolist()
         self.stop, self.checkpoint = told[0] > 0, told[1] > 0
         self._orders.checkpoint = False
-        if self._agent is not None:
-            self._window.report(self._agent, Gradients(), self.progress, self.stop)
+        if self._agent is not None and (self.stop or self._window.due()):
+            self._window.report(self._agent, Gradients(), self.progress)
 
     def metric(self, name: str, value: float, step: Optional[int] = None) -> None:
         """As Job.metric."""
@@ -81,7 +81,7 @@ class Reporter:
     def done(self) -> None:
         """All work is done."""
         if self._agent is not None:
-            self._window.report(self._agent, Gradients(), self.progress, True)
+            self._window.report(self._agent, Gradients(), self.progress)
             self._agent.done()
         self.close()
 

@@ -101,6 +101,7 @@ class Tracker:
 
     def __init__(self) -> None:
         self._square, self._variance, self._successive = _Averages(), _Averages(), False
+        self._known: Optional[Gradients] = None  # since the last step that told something
 
     def take(self, scatter: Scatter, successive: bool = False) -> None:
         """Takes a step in. Estimates from successive gradients are biased, and forgotten once there are others. What is not finite is
@@ -110,23 +111,25 @@ class Tracker:
             return
         if self._successive and not successive:
             self._square, self._variance = _Averages(), _Averages()
-        self._successive = successive
+        self._successive, self._known = successive, None
         self._square.add(told.square, scatter.scale)
         self._variance.add(told.variance, scatter.scale)
 
     def gradients(self) -> Gradients:
         """The statistics so far; zero before the first step that told something."""
-        square, variance = self._square.value(), self._variance.value()
-        if square is None or variance is None:
-            return Gradients()
-        return Gradients(max(square, 0.0), max(variance, LEAST_VARIANCE))
+        if self._known is None:
+            square, variance = self._square.value(), self._variance.value()
+            self._known = Gradients()
+            if square is not None and variance is not None:
+                self._known = Gradients(max(square, 0.0), max(variance, LEAST_VARIANCE))
+        return self._known
 
     def state_dict(self) -> dict[str, Any]:
         return {"square": self._square.kept, "variance": self._variance.kept, "successive": self._successive}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._square, self._variance = _Averages(state["square"]), _Averages(state["variance"])
-        self._successive = bool(state["successive"])
+        self._successive, self._known = bool(state["successive"]), None
 
 
 def summed(trackers: Sequence[Tracker]) -> Gradients:

@@ -232,10 +232,10 @@ def test_metrics(caplog):
         for k in range(70):
             window.metric(f"m{k}", -float(k), 3)
         window.metric("m1", 8.0, 4)
-    window.report(agent, quartet_torch.Gradients(), 1.0, True)
+    window.report(agent, quartet_torch.Gradients(), 1.0)
     assert len(agent.told) == 64 and agent.told["m1"] == (8.0, 4) and agent.told["m2"] == (-2.0, 3)
     agent.told.clear()
-    window.report(agent, quartet_torch.Gradients(), 2.0, True)
+    window.report(agent, quartet_torch.Gradients(), 2.0)
     assert not agent.told  # each is told once
     messages = [r.getMessage() for r in caplog.records]
     assert messages.count("metric 'loss' is nan at step 0: left out") == 1 and len(messages) == 8

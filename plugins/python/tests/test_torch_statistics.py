@@ -48,11 +48,14 @@ def of_all(model, data):
 BATCH = 32
 
 
-def still(rank, replicas, folder, passes, groups, loss_scale, into):
+def still(rank, replicas, folder, passes, groups, loss_scale, every, into):
     """A training that stands still, and what it makes of its gradients."""
+    quartet_torch._job._HEARING = 1e9  # nobody is to be heard soon
     torch.set_num_threads(1)
     os.environ.update({"QUARTET_RANK": str(rank), "QUARTET_REPLICAS": str(replicas), "QUARTET_RENDEZVOUS": folder, "QUARTET_JOB": "x"})
-    job = quartet_torch.init()
+    job = quartet_torch.init(observe_every=every)
+    exchanges, launch = [], job._launch
+    job._launch = lambda: (exchanges.append(job.step), launch())
     model = job.model(network())
     parameters = list(model.parameters())
     of = [{"params": parameters[:2]}, {"params": parameters[2:]}] if groups == 2 else parameters
@@ -60,13 +63,13 @@ def still(rank, replicas, folder, passes, groups, loss_scale, into):
     loader = job.loader(dataset(), BATCH)
     if passes > 1:
         job._orders.tuning = Tuning(BATCH // passes // replicas, passes - 1) if rank == 0 else None
-    for _ in job.epochs(20):
+    for _ in job.epochs(20 if every == 1 else 40):
         for x, y in loader:
             optimizer.zero_grad()
             (F.cross_entropy(model(x), y) * loss_scale).backward()
             optimizer.step()
     if rank == 0:
-        torch.save((job.gradients.square, job.gradients.variance), into)
+        torch.save((job.gradients.square, job.gradients.variance, job.step, exchanges), into)
 
 
 class Scale:
@@ -77,19 +80,21 @@ class Scale:
         return self.scale
 
 
-@pytest.mark.parametrize("replicas, passes, groups, loss_scale", [
-    (1, 1, 1, 1), (2, 1, 1, 1), (4, 1, 2, 1), (1, 2, 1, 1024), (2, 2, 2, 512),
+@pytest.mark.parametrize("replicas, passes, groups, loss_scale, every", [
+    (1, 1, 1, 1, 1), (2, 1, 1, 1, 1), (4, 1, 2, 1, 1), (1, 2, 1, 1024, 1), (2, 2, 2, 512, 1), (1, 1, 1, 1, 3), (2, 1, 1, 1, 3),
 ])
-def test_noise_scale(tmp_path, replicas, passes, groups, loss_scale):
+def test_noise_scale(tmp_path, replicas, passes, groups, loss_scale, every):
     into = str(tmp_path / "out")
     meeting = tmp_path / "meeting"
     meeting.mkdir()
-    torch.multiprocessing.spawn(still, (replicas, str(meeting), passes, groups, loss_scale, into), replicas)
-    square, variance = torch.load(into)
+    torch.multiprocessing.spawn(still, (replicas, str(meeting), passes, groups, loss_scale, every, into), replicas)
+    square, variance, steps, exchanges = torch.load(into)
     want_square, want_variance = of_all(network(), dataset())
     noise, want = BATCH * variance / square, want_variance / want_square
-    print(f"R={replicas} passes={passes} groups={groups}: noise scale {noise:.2f}, of all samples {want:.2f} ({100 * (noise / want - 1):+.1f} %)")
+    print(f"R={replicas} passes={passes} groups={groups} every={every}: noise scale {noise:.2f}, of all samples {want:.2f} ({100 * (noise / want - 1):+.1f} %)")
     assert abs(noise / want - 1) < 0.15
+    if replicas > 1:  # at first, when a tuning may have come, and then for the statistics only
+        assert exchanges == [0, *range(0, steps, every)]
 
 
 def recorded(steps=40, parts=4, length=50, seed=2):

@@ -19,7 +19,7 @@ from torch_scheduler import Run, Scheduler, until
 
 import quartet_torch
 
-BATCH, WIDTH, BLOCK, BLOCKS = 128, 320, 10, 40
+BATCH, WIDTH, BLOCK, BLOCKS = 128, 320, 5, 600
 
 
 def network():
@@ -27,32 +27,33 @@ def network():
                                torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, 10))
 
 
-def steps(model, optimizer, batches):
-    for x, y in batches:
-        optimizer.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        optimizer.step()
-        yield
+def steps(model, optimizer, loader):
+    while True:  # epochs
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            yield
 
 
-def replica(rank, replicas, folder, agent, into):
+def replica(rank, replicas, folder, agent, into, every):
     """Blocks of steps of a plain training and of an elastic one by turns, so that both see the same machine."""
     torch.set_num_threads(1)
     os.environ.update({"QUARTET_RANK": str(rank), "QUARTET_REPLICAS": str(replicas), "QUARTET_RENDEZVOUS": folder, "QUARTET_JOB": "train",
                        "QUARTET_AGENT": agent})
     data = TensorDataset(torch.randn(1 << 16, 256), torch.randint(10, (1 << 16,)))
-    job = quartet_torch.init()
+    job = quartet_torch.init(observe_every=every)
     plain = DistributedDataParallel(network())
     plain_steps = steps(plain, torch.optim.SGD(plain.parameters(), 0.01),
                         DataLoader(data, BATCH // replicas, sampler=DistributedSampler(data)))
     model = job.model(network())
     optimizer = job.optimizer(torch.optim.SGD(model.parameters(), 0.01))
     loader = job.loader(data, BATCH)
-    job.begin()
-    elastic_steps = steps(model, optimizer, loader)
+    elastic_steps = steps(model, optimizer, (batch for _ in job.epochs(1 << 40) for batch in loader))
     times = {"plain": [], "elastic": [], "plain busy": [], "elastic busy": []}
-    for _ in range(BLOCKS):
-        for name, some in (("plain", plain_steps), ("elastic", elastic_steps)):
+    for k in range(BLOCKS):
+        # Which of the two is first changes, too.
+        for name, some in (("plain", plain_steps), ("elastic", elastic_steps))[::1 if k % 2 else -1]:
             began, busy = time.perf_counter(), time.process_time()
             for _ in range(BLOCK):
                 next(some)
@@ -60,26 +61,27 @@ def replica(rank, replicas, folder, agent, into):
             times[name + " busy"].append((time.process_time() - busy) / BLOCK)
     if rank == 0:
         torch.save(times, into)
-    elastic_steps.close()
     job.done()
 
 
 def overhead():
+    """By blocks of the two in turns. What is more does not depend on the samples of a step: with few of them there are more blocks."""
     for replicas in (1, 2):
-        scheduler = Scheduler()
-        with tempfile.TemporaryDirectory() as folder:
-            into = os.path.join(folder, "times")
-            torch.multiprocessing.spawn(replica, (replicas, folder, scheduler.path, into), replicas)
-            times = torch.load(into)
-        reports = len(scheduler.heard("report"))
-        scheduler.close()
-        # A quick block of each, and the middle one: others disturb many.
-        # The time of processors says what a step costs also where others take most of the machine.
-        for name, at, what in (("a tenth are quicker", BLOCKS // 10, ""), ("median", BLOCKS // 2, ""),
-                               ("time of processors, median", BLOCKS // 2, " busy")):
-            plain, elastic = (1000 * sorted(times[k + what])[at] for k in ("plain", "elastic"))
-            print(f"{replicas} replicas, {name}: {plain:.2f} ms plain, {elastic:.2f} ms elastic, {100 * (elastic / plain - 1):+.1f} %, "
-                  f"{reports} reports", flush=True)
+        for every in (1, 5):
+            scheduler = Scheduler()
+            with tempfile.TemporaryDirectory() as folder:
+                into = os.path.join(folder, "times")
+                torch.multiprocessing.spawn(replica, (replicas, folder, scheduler.path, into, every), replicas)
+                times = torch.load(into)
+            reports = len(scheduler.heard("report"))
+            scheduler.close()
+            for what, name in ((" busy", "time of processors"), ("", "wall")):
+                # What others do can only make a block slower: the quick ones tell what a step takes by itself.
+                plain, elastic = (1000 * statistics.quantiles(times[k + what], n=10)[0] for k in ("plain", "elastic"))
+                more = statistics.median(1000 * (e - p) for p, e in zip(times["plain" + what], times["elastic" + what]))
+                print(f"{replicas} replicas, observe_every={every}, {name}: a tenth of the blocks quicker than {plain:.2f} ms plain, {elastic:.2f} ms "
+                      f"elastic, {elastic - plain:+.2f} ms, {5 * (elastic - plain):+.1f} % of 20 ms; {more:+.2f} ms, {5 * more:+.1f} % at the median "
+                      f"of pairs; {reports} reports, load {os.getloadavg()[0]:.1f}", flush=True)
 
 
 def world(generation, rank, replicas):
