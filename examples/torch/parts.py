@@ -23,12 +23,12 @@ def digits():
     return TensorDataset(images[train], labels[train]), (images[test], labels[test])
 
 
-def convolutional():
-    """A network for digits of 8 by 8 points."""
+def convolutional(width=16):
+    """A network for digits of 8 by 8 points, with so many channels in its first layer."""
     return nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(128, 10),
+        nn.Conv2d(1, width, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(width, 2 * width, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(8 * width, 10),
     )
 
 
