@@ -2,7 +2,6 @@ package admission
 
 import (
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/search"
 	"github.com/quartet-sched/quartet/core/stopping"
 )
 
@@ -34,7 +33,7 @@ func NewASHA() core.Factory[core.Admitter] {
 			"alone. It needs jobs that report: docs/reports-of-jobs.md.",
 		Source: "Li et al., MLSys 2020, algorithm 2",
 	}, ASHAConfig{comparing: usualComparing, waiting: waiting{usualPatience}, First: 1, Eta: 4, Variant: variantStop}, func(c ASHAConfig, _ core.Settings) (core.Admitter, error) {
-		return newPruning(c.comparing, c.Patience, func(g search.Goal) stopping.Rule {
+		return newPruning(c.comparing, c.Patience, func(g core.Goal) stopping.Rule {
 			return stopping.NewASHA(rungs(c.First, c.Eta, c.Most), g, c.Variant == variantPromote)
 		}), nil
 	})

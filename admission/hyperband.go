@@ -2,7 +2,6 @@ package admission
 
 import (
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/search"
 	"github.com/quartet-sched/quartet/core/stopping"
 )
 
@@ -27,7 +26,7 @@ func NewHyperband() core.Factory[core.Admitter] {
 			"bracket, trials wait for each other as with successive_halving. Jobs without an experiment are let alone. It needs jobs that report: docs/reports-of-jobs.md.",
 		Source: "Li et al., JMLR 2018, algorithm 1",
 	}, HyperbandConfig{comparing: usualComparing, waiting: waiting{usualPatience}, First: 1, Eta: 3, Most: 81}, func(c HyperbandConfig, _ core.Settings) (core.Admitter, error) {
-		return newPruning(c.comparing, c.Patience, func(g search.Goal) stopping.Rule {
+		return newPruning(c.comparing, c.Patience, func(g core.Goal) stopping.Rule {
 			return stopping.NewHyperband(rungs(c.First, c.Eta, c.Most), g)
 		}), nil
 	})

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/search"
 	"github.com/quartet-sched/quartet/core/stopping"
 )
 
@@ -25,7 +24,7 @@ func NewMedian() core.Factory[core.Admitter] {
 			"completed. Jobs without an experiment are let alone. It needs jobs that report: docs/reports-of-jobs.md.",
 		Source: "Golovin et al., KDD 2017, section 3.2.2",
 	}, MedianConfig{comparing: usualComparing, Grace: 1, Others: 3}, func(c MedianConfig, _ core.Settings) (core.Admitter, error) {
-		return newPruning(c.comparing, 0, func(g search.Goal) stopping.Rule { return stopping.NewMedian(g, c.Grace, c.Others) }), nil
+		return newPruning(c.comparing, 0, func(g core.Goal) stopping.Rule { return stopping.NewMedian(g, c.Grace, c.Others) }), nil
 	})
 }
 

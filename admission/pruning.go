@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/search"
 	"github.com/quartet-sched/quartet/core/stopping"
 )
 
@@ -37,27 +36,27 @@ var usualComparing = comparing{Metrics: []string{"accuracy", "loss"}, Goal: goal
 const usualPatience = time.Minute
 
 // goalOf is which values of a metric are better; false where the name does not say.
-func goalOf(metric string) (search.Goal, bool) {
+func goalOf(metric string) (core.Goal, bool) {
 	name := strings.ToLower(metric)
 	for _, part := range []string{"loss", "error", "perplexity"} {
 		if strings.Contains(name, part) {
-			return search.Minimize, true
+			return core.Minimize, true
 		}
 	}
 	for _, part := range []string{"acc", "score", "reward", "f1"} {
 		if strings.Contains(name, part) {
-			return search.Maximize, true
+			return core.Maximize, true
 		}
 	}
-	return search.Minimize, false
+	return core.Minimize, false
 }
 
-func (c *comparing) goal(metric string) search.Goal {
+func (c *comparing) goal(metric string) core.Goal {
 	switch c.Goal {
 	case goalMinimize:
-		return search.Minimize
+		return core.Minimize
 	case goalMaximize:
-		return search.Maximize
+		return core.Maximize
 	}
 	g, _ := goalOf(metric)
 	return g
@@ -104,7 +103,7 @@ func rungs(first, eta, most float64) stopping.Rungs {
 type pruning struct {
 	comparing comparing
 	patience  float64
-	rule      func(search.Goal) stopping.Rule
+	rule      func(core.Goal) stopping.Rule
 
 	searches []*pruned
 	by       map[string]*pruned // by experiment
@@ -125,7 +124,7 @@ type trial struct {
 	seen core.Point // the point that was told the rule last; its moment is negative before
 }
 
-func newPruning(c comparing, patience time.Duration, rule func(search.Goal) stopping.Rule) *pruning {
+func newPruning(c comparing, patience time.Duration, rule func(core.Goal) stopping.Rule) *pruning {
 	return &pruning{comparing: c, patience: patience.Seconds(), rule: rule, by: map[string]*pruned{}, until: math.Inf(1)}
 }
 

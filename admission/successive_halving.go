@@ -2,7 +2,6 @@ package admission
 
 import (
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/search"
 	"github.com/quartet-sched/quartet/core/stopping"
 )
 
@@ -28,7 +27,7 @@ func NewSuccessiveHalving() core.Factory[core.Admitter] {
 			"have ended. Then the best one of eta go on, and the rest are ended, and count as completed. Jobs without an experiment are let alone. It needs jobs that report: docs/reports-of-jobs.md.",
 		Source: "Jamieson and Talwalkar, AISTATS 2016",
 	}, SuccessiveHalvingConfig{comparing: usualComparing, waiting: waiting{usualPatience}, First: 1, Eta: 3}, func(c SuccessiveHalvingConfig, _ core.Settings) (core.Admitter, error) {
-		return newPruning(c.comparing, c.Patience, func(g search.Goal) stopping.Rule {
+		return newPruning(c.comparing, c.Patience, func(g core.Goal) stopping.Rule {
 			return stopping.NewHalving(rungs(c.First, c.Eta, c.Most), g, c.Trials)
 		}), nil
 	})

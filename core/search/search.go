@@ -1,7 +1,11 @@
 // Package search is where the trials of a search come from: hyper-parameters that are proposed, run as jobs, and judged by what these jobs report.
 package search
 
-import "context"
+import (
+	"context"
+
+	"github.com/quartet-sched/quartet/core"
+)
 
 // Search proposes trials and learns from what becomes of them. It is asked and told by one goroutine, and answers alike when it is asked and told alike:
 // its randomness comes from the stream that it was made with.
@@ -42,26 +46,13 @@ const (
 )
 
 // Goal says which values are better.
-type Goal uint8
+type Goal = core.Goal
 
 // The goals.
 const (
-	Minimize Goal = iota
-	Maximize
+	Minimize = core.Minimize
+	Maximize = core.Maximize
 )
-
-// Better reports whether value a is better than b. NaN is better than nothing.
-func (g Goal) Better(a, b float64) bool {
-	if g == Maximize {
-		return a > b || b != b && a == a
-	}
-	return a < b || b != b && a == a
-}
-
-var goals = [...]string{"minimize", "maximize"}
-
-// String is the goal as in a config.
-func (g Goal) String() string { return goals[g] }
 
 var kinds = [...]string{"report", "finished", "stopped", "failed"}
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quartet-sched/quartet/core/search"
+	"github.com/quartet-sched/quartet/core"
 )
 
 // ASHA is asynchronous successive halving: a trial that reaches a rung is compared with those that reached it so far, and nobody waits for stragglers. In the stopping variant it
@@ -13,7 +13,7 @@ import (
 // Source: Li et al., MLSys 2020, algorithm 2 for promotion; the stopping variant is as tuners implement it.
 type ASHA struct {
 	rungs    Rungs
-	goal     search.Goal
+	goal     core.Goal
 	promotes bool
 	trials   map[int]*climber
 	order    []int
@@ -21,7 +21,7 @@ type ASHA struct {
 }
 
 // NewASHA is a rule for one search.
-func NewASHA(rungs Rungs, goal search.Goal, promotes bool) *ASHA {
+func NewASHA(rungs Rungs, goal core.Goal, promotes bool) *ASHA {
 	return &ASHA{rungs: rungs, goal: goal, promotes: promotes, trials: map[int]*climber{}}
 }
 

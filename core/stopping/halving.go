@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quartet-sched/quartet/core/search"
+	"github.com/quartet-sched/quartet/core"
 )
 
 // Halving is successive halving: the trials of a rung wait for each other, then one of Eta goes on.
@@ -12,7 +12,7 @@ import (
 // Source: Jamieson and Talwalkar, AISTATS 2016.
 type Halving struct {
 	rungs  Rungs
-	goal   search.Goal
+	goal   core.Goal
 	cohort int // trials of the first rung; 0 for as many as join before it is settled
 	trials map[int]*climber
 	order  []int // in which they joined
@@ -31,7 +31,7 @@ type climber struct {
 }
 
 // NewHalving is a rule for one search of so many trials.
-func NewHalving(rungs Rungs, goal search.Goal, cohort int) *Halving {
+func NewHalving(rungs Rungs, goal core.Goal, cohort int) *Halving {
 	return &Halving{rungs: rungs, goal: goal, cohort: cohort, trials: map[int]*climber{}}
 }
 

@@ -3,7 +3,7 @@ package stopping
 import (
 	"math"
 
-	"github.com/quartet-sched/quartet/core/search"
+	"github.com/quartet-sched/quartet/core"
 )
 
 // Hyperband runs brackets of successive halving beside each other, from many trials that are cut early to few that are not. Trials fill the brackets in the order in which they
@@ -13,13 +13,13 @@ import (
 // ceil((smax+1)/(s+1) eta^s) trials whose first rung is R eta^-s.
 type Hyperband struct {
 	rungs    Rungs
-	goal     search.Goal
+	goal     core.Goal
 	brackets []*Halving
 	of       map[int]*Halving
 }
 
 // NewHyperband is a rule for one search. Rungs.Most is finite.
-func NewHyperband(rungs Rungs, goal search.Goal) *Hyperband {
+func NewHyperband(rungs Rungs, goal core.Goal) *Hyperband {
 	return &Hyperband{rungs: rungs, goal: goal, of: map[int]*Halving{}}
 }
 

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quartet-sched/quartet/core/search"
+	"github.com/quartet-sched/quartet/core"
 )
 
 // Median stops a trial whose best value so far is worse than the median of what others had on average up to the same step.
 //
 // Source: Golovin et al., KDD 2017 (Vizier), section 3.2.2.
 type Median struct {
-	goal  search.Goal
+	goal  core.Goal
 	grace float64 // nobody is stopped before this step
 	least int     // others that reached the step, below which nobody is stopped
 
@@ -29,7 +29,7 @@ type learner struct {
 }
 
 // NewMedian is a rule for one search.
-func NewMedian(goal search.Goal, grace float64, least int) *Median {
+func NewMedian(goal core.Goal, grace float64, least int) *Median {
 	return &Median{goal: goal, grace: grace, least: least, trials: map[int]*learner{}}
 }
 

@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/quartet-sched/quartet/core/search"
+	"github.com/quartet-sched/quartet/core"
 )
 
 // Decision is what is to become of a trial.
@@ -42,7 +42,7 @@ type result struct {
 }
 
 // order sorts results from the best to the worst. A value that is no number is worst.
-func order(g search.Goal) func(a, b result) int {
+func order(g core.Goal) func(a, b result) int {
 	return func(a, b result) int {
 		if g.Better(a.value, b.value) {
 			return -1
@@ -55,7 +55,7 @@ func order(g search.Goal) func(a, b result) int {
 }
 
 // insert puts a result where it belongs among sorted ones, and returns its rank from 0.
-func insert(sorted []result, r result, g search.Goal) ([]result, int) {
+func insert(sorted []result, r result, g core.Goal) ([]result, int) {
 	at, _ := slices.BinarySearchFunc(sorted, r, order(g))
 	return slices.Insert(sorted, at, r), at
 }

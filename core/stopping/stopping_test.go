@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/quartet-sched/quartet/core/search"
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/stopping"
 )
 
@@ -57,101 +57,101 @@ func TestRules(t *testing.T) {
 		want   []string
 	}{
 		"halving: all wait for the last": {
-			stopping.NewHalving(by3, search.Minimize, 3), 3, []told{report(0, 1, 5), report(1, 1, 4)}, []string{"wait", "wait", "go"},
+			stopping.NewHalving(by3, core.Minimize, 3), 3, []told{report(0, 1, 5), report(1, 1, 4)}, []string{"wait", "wait", "go"},
 		},
 		"halving: one of three goes on": {
-			stopping.NewHalving(by3, search.Minimize, 3), 3, []told{report(0, 1, 5), report(1, 1, 4), report(2, 1, 6)}, []string{"stop", "go", "stop"},
+			stopping.NewHalving(by3, core.Minimize, 3), 3, []told{report(0, 1, 5), report(1, 1, 4), report(2, 1, 6)}, []string{"stop", "go", "stop"},
 		},
 		"halving: high values are better": {
-			stopping.NewHalving(by3, search.Maximize, 3), 3, []told{report(0, 1, 5), report(1, 1, 4), report(2, 1, 6)}, []string{"stop", "stop", "go"},
+			stopping.NewHalving(by3, core.Maximize, 3), 3, []told{report(0, 1, 5), report(1, 1, 4), report(2, 1, 6)}, []string{"stop", "stop", "go"},
 		},
 		"halving: of equals the first goes on": {
-			stopping.NewHalving(by3, search.Minimize, 3), 3, []told{report(2, 1, 1), report(1, 1, 1), report(0, 1, 1)}, []string{"go", "stop", "stop"},
+			stopping.NewHalving(by3, core.Minimize, 3), 3, []told{report(2, 1, 1), report(1, 1, 1), report(0, 1, 1)}, []string{"go", "stop", "stop"},
 		},
 		"halving: no number is worst": {
-			stopping.NewHalving(by3, search.Minimize, 3), 3, []told{report(0, 1, nan), report(1, 1, 9), report(2, 1, math.Inf(1))}, []string{"stop", "go", "stop"},
+			stopping.NewHalving(by3, core.Minimize, 3), 3, []told{report(0, 1, nan), report(1, 1, 9), report(2, 1, math.Inf(1))}, []string{"stop", "go", "stop"},
 		},
 		"halving: the cohort is awaited": {
-			stopping.NewHalving(by3, search.Minimize, 4), 3, []told{report(0, 1, 5), report(1, 1, 4), report(2, 1, 6)}, []string{"wait", "wait", "wait"},
+			stopping.NewHalving(by3, core.Minimize, 4), 3, []told{report(0, 1, 5), report(1, 1, 4), report(2, 1, 6)}, []string{"wait", "wait", "wait"},
 		},
 		"halving: or settled without the rest": {
-			stopping.NewHalving(by3, search.Minimize, 4), 3, []told{report(0, 1, 5), report(1, 1, 4), report(2, 1, 6), {what: "settle"}}, []string{"stop", "go", "stop"},
+			stopping.NewHalving(by3, core.Minimize, 4), 3, []told{report(0, 1, 5), report(1, 1, 4), report(2, 1, 6), {what: "settle"}}, []string{"stop", "go", "stop"},
 		},
 		"halving: without a size, it is settled": {
-			stopping.NewHalving(by3, search.Minimize, 0), 3, []told{report(0, 1, 5), report(1, 1, 4), report(2, 1, 6)}, []string{"wait", "wait", "wait"},
+			stopping.NewHalving(by3, core.Minimize, 0), 3, []told{report(0, 1, 5), report(1, 1, 4), report(2, 1, 6)}, []string{"wait", "wait", "wait"},
 		},
 		"halving: nobody waits for one that ended": {
-			stopping.NewHalving(by3, search.Minimize, 3), 3, []told{report(0, 1, 5), {what: "leave", trial: 1}, report(2, 1, 6)}, []string{"go", "go", "stop"},
+			stopping.NewHalving(by3, core.Minimize, 3), 3, []told{report(0, 1, 5), {what: "leave", trial: 1}, report(2, 1, 6)}, []string{"go", "go", "stop"},
 		},
 		"halving: what one reached before it ended counts": {
-			stopping.NewHalving(by3, search.Minimize, 3), 3, []told{report(1, 1, 4), {what: "leave", trial: 1}, report(0, 1, 5), report(2, 1, 6)}, []string{"stop", "go", "stop"},
+			stopping.NewHalving(by3, core.Minimize, 3), 3, []told{report(1, 1, 4), {what: "leave", trial: 1}, report(0, 1, 5), report(2, 1, 6)}, []string{"stop", "go", "stop"},
 		},
 		"halving: a report may reach two rungs": {
-			stopping.NewHalving(by3, search.Minimize, 3), 3, []told{report(0, 4, 5), report(1, 1, 7), report(2, 1, 6)}, []string{"go", "stop", "stop"},
+			stopping.NewHalving(by3, core.Minimize, 3), 3, []told{report(0, 4, 5), report(1, 1, 7), report(2, 1, 6)}, []string{"go", "stop", "stop"},
 		},
 		"halving: one that was ahead waits at the next rung": {
-			stopping.NewHalving(by2, search.Minimize, 4), 4,
+			stopping.NewHalving(by2, core.Minimize, 4), 4,
 			[]told{report(0, 4, 1), report(1, 2, 2), report(2, 2, 3), report(3, 2, 4)}, []string{"wait", "go", "stop", "stop"},
 		},
 		"halving: a step that is told again changes nothing": {
-			stopping.NewHalving(by3, search.Minimize, 3), 3, []told{report(0, 1, 5), report(0, 1, 1), report(1, 1, 4), report(2, 1, 6)}, []string{"stop", "go", "stop"},
+			stopping.NewHalving(by3, core.Minimize, 3), 3, []told{report(0, 1, 5), report(0, 1, 1), report(1, 1, 4), report(2, 1, 6)}, []string{"stop", "go", "stop"},
 		},
 		"halving: one that comes late runs to its end": {
-			stopping.NewHalving(by3, search.Minimize, 2), 3,
+			stopping.NewHalving(by3, core.Minimize, 2), 3,
 			[]told{{what: "leave", trial: 2}, report(0, 1, 5), report(1, 1, 4), {what: "join", trial: 3}, report(3, 1, 9)}, []string{"stop", "go", "go"},
 		},
 		"asha: the first goes on": {
-			stopping.NewASHA(by3, search.Minimize, false), 2, []told{report(0, 1, 5)}, []string{"go", "go"},
+			stopping.NewASHA(by3, core.Minimize, false), 2, []told{report(0, 1, 5)}, []string{"go", "go"},
 		},
 		"asha: a worse one stops at once, a better one goes on": {
-			stopping.NewASHA(by3, search.Minimize, false), 3, []told{report(0, 1, 5), report(1, 1, 6), report(2, 1, 4)}, []string{"go", "stop", "go"},
+			stopping.NewASHA(by3, core.Minimize, false), 3, []told{report(0, 1, 5), report(1, 1, 6), report(2, 1, 4)}, []string{"go", "stop", "go"},
 		},
 		"asha: it is compared at each rung that it reached": {
-			stopping.NewASHA(by3, search.Minimize, false), 2, []told{report(0, 3, 5), report(1, 1, 4), report(1, 3, 6)}, []string{"go", "stop"},
+			stopping.NewASHA(by3, core.Minimize, false), 2, []told{report(0, 3, 5), report(1, 1, 4), report(1, 3, 6)}, []string{"go", "stop"},
 		},
 		"asha: a rung beyond the last compares nobody": {
-			stopping.NewASHA(by3, search.Minimize, false), 2, []told{report(0, 9, 5), report(1, 1, 4), report(1, 3, 4), report(1, 9, 6)}, []string{"go", "go"},
+			stopping.NewASHA(by3, core.Minimize, false), 2, []told{report(0, 9, 5), report(1, 1, 4), report(1, 3, 4), report(1, 9, 6)}, []string{"go", "go"},
 		},
 		"asha: what one told that was stopped is nothing": {
-			stopping.NewASHA(by3, search.Minimize, false), 2, []told{report(0, 1, 5), report(1, 1, 6), report(1, 2, 0)}, []string{"go", "stop"},
+			stopping.NewASHA(by3, core.Minimize, false), 2, []told{report(0, 1, 5), report(1, 1, 6), report(1, 2, 0)}, []string{"go", "stop"},
 		},
 		"asha: nobody is promoted from a rung of two": {
-			stopping.NewASHA(by3, search.Minimize, true), 2, []told{report(0, 1, 5), report(1, 1, 6)}, []string{"wait", "wait"},
+			stopping.NewASHA(by3, core.Minimize, true), 2, []told{report(0, 1, 5), report(1, 1, 6)}, []string{"wait", "wait"},
 		},
 		"asha: one of three is promoted": {
-			stopping.NewASHA(by3, search.Minimize, true), 3, []told{report(0, 1, 5), report(1, 1, 6), report(2, 1, 7)}, []string{"go", "wait", "wait"},
+			stopping.NewASHA(by3, core.Minimize, true), 3, []told{report(0, 1, 5), report(1, 1, 6), report(2, 1, 7)}, []string{"go", "wait", "wait"},
 		},
 		"asha: the next best when more came": {
-			stopping.NewASHA(by3, search.Minimize, true), 6,
+			stopping.NewASHA(by3, core.Minimize, true), 6,
 			[]told{report(0, 1, 5), report(1, 1, 6), report(2, 1, 7), report(3, 1, 8), report(4, 1, 9), report(5, 1, 10)}, []string{"go", "go", "wait", "wait", "wait", "wait"},
 		},
 		"asha: one that was promoted waits at the next rung": {
-			stopping.NewASHA(by3, search.Minimize, true), 3, []told{report(0, 1, 5), report(1, 1, 6), report(2, 1, 7), report(0, 3, 1)}, []string{"wait", "wait", "wait"},
+			stopping.NewASHA(by3, core.Minimize, true), 3, []told{report(0, 1, 5), report(1, 1, 6), report(2, 1, 7), report(0, 3, 1)}, []string{"wait", "wait", "wait"},
 		},
 		"asha: settled, the best of the highest rung goes on": {
-			stopping.NewASHA(by3, search.Minimize, true), 3,
+			stopping.NewASHA(by3, core.Minimize, true), 3,
 			[]told{report(0, 1, 5), report(1, 1, 6), report(2, 1, 7), report(0, 3, 1), {what: "settle"}}, []string{"go", "stop", "stop"},
 		},
 		"median: nobody is stopped while few came so far": {
-			stopping.NewMedian(search.Minimize, 0, 2), 2, []told{report(0, 1, 1), report(1, 1, 9)}, []string{"go", "go"},
+			stopping.NewMedian(core.Minimize, 0, 2), 2, []told{report(0, 1, 1), report(1, 1, 9)}, []string{"go", "go"},
 		},
 		"median: worse than the middle of the others": {
-			stopping.NewMedian(search.Minimize, 0, 2), 3, []told{report(0, 1, 1), report(1, 1, 3), report(2, 1, 2.5)}, []string{"go", "go", "stop"},
+			stopping.NewMedian(core.Minimize, 0, 2), 3, []told{report(0, 1, 1), report(1, 1, 3), report(2, 1, 2.5)}, []string{"go", "go", "stop"},
 		},
 		"median: as good as the middle": {
-			stopping.NewMedian(search.Minimize, 0, 2), 3, []told{report(0, 1, 1), report(1, 1, 3), report(2, 1, 2)}, []string{"go", "go", "go"},
+			stopping.NewMedian(core.Minimize, 0, 2), 3, []told{report(0, 1, 1), report(1, 1, 3), report(2, 1, 2)}, []string{"go", "go", "go"},
 		},
 		"median: the best so far counts, against averages": {
-			stopping.NewMedian(search.Maximize, 0, 1), 2, []told{report(0, 1, 4), report(0, 2, 6), report(1, 1, 5), report(1, 2, 0)}, []string{"go", "go"},
+			stopping.NewMedian(core.Maximize, 0, 1), 2, []told{report(0, 1, 4), report(0, 2, 6), report(1, 1, 5), report(1, 2, 0)}, []string{"go", "go"},
 		},
 		"median: not before its grace is over": {
-			stopping.NewMedian(search.Minimize, 2, 1), 2, []told{report(0, 2, 1), report(1, 1, 9)}, []string{"go", "go"},
+			stopping.NewMedian(core.Minimize, 2, 1), 2, []told{report(0, 2, 1), report(1, 1, 9)}, []string{"go", "go"},
 		},
 		"median: others that are not so far do not count": {
-			stopping.NewMedian(search.Minimize, 0, 1), 2, []told{report(0, 1, 1), report(1, 2, 9)}, []string{"go", "go"},
+			stopping.NewMedian(core.Minimize, 0, 1), 2, []told{report(0, 1, 1), report(1, 2, 9)}, []string{"go", "go"},
 		},
 		"hyperband: a bracket is decided without the others": {
-			stopping.NewHyperband(stopping.Rungs{First: 1, Eta: 3, Most: 3}, search.Minimize), 5,
+			stopping.NewHyperband(stopping.Rungs{First: 1, Eta: 3, Most: 3}, core.Minimize), 5,
 			[]told{report(0, 1, 3), report(1, 1, 2), report(2, 1, 1), report(3, 1, 9), report(4, 2, 9)}, []string{"stop", "stop", "go", "go", "go"},
 		},
 	} {
@@ -169,7 +169,7 @@ func TestRules(t *testing.T) {
 
 func TestBracketsAreThoseOfThePaper(t *testing.T) {
 	// Li et al., JMLR 2018, table 1: R = 81, eta = 3.
-	trials, first := stopping.NewHyperband(stopping.Rungs{First: 1, Eta: 3, Most: 81}, search.Minimize).Brackets()
+	trials, first := stopping.NewHyperband(stopping.Rungs{First: 1, Eta: 3, Most: 81}, core.Minimize).Brackets()
 	if diff := cmp.Diff([]int{81, 34, 15, 8, 5}, trials); diff != "" {
 		t.Error("trials (-want +got)", diff)
 	}
@@ -248,14 +248,14 @@ func play(t *rapid.T, rule func() stopping.Rule, trials, steps int) (done []int,
 func TestNobodyWaitsForEver(t *testing.T) {
 	rungs := stopping.Rungs{First: 1, Eta: 2, Most: 16}
 	for name, rule := range map[string]func(trials int) stopping.Rule{
-		"halving":              func(n int) stopping.Rule { return stopping.NewHalving(rungs, search.Minimize, n) },
-		"halving without size": func(int) stopping.Rule { return stopping.NewHalving(rungs, search.Maximize, 0) },
-		"halving of more":      func(n int) stopping.Rule { return stopping.NewHalving(rungs, search.Minimize, n+3) },
-		"halving of fewer":     func(n int) stopping.Rule { return stopping.NewHalving(rungs, search.Minimize, max(n/2, 1)) },
-		"asha":                 func(int) stopping.Rule { return stopping.NewASHA(rungs, search.Minimize, false) },
-		"asha that promotes":   func(int) stopping.Rule { return stopping.NewASHA(rungs, search.Minimize, true) },
-		"hyperband":            func(int) stopping.Rule { return stopping.NewHyperband(rungs, search.Minimize) },
-		"median":               func(int) stopping.Rule { return stopping.NewMedian(search.Minimize, 2, 2) },
+		"halving":              func(n int) stopping.Rule { return stopping.NewHalving(rungs, core.Minimize, n) },
+		"halving without size": func(int) stopping.Rule { return stopping.NewHalving(rungs, core.Maximize, 0) },
+		"halving of more":      func(n int) stopping.Rule { return stopping.NewHalving(rungs, core.Minimize, n+3) },
+		"halving of fewer":     func(n int) stopping.Rule { return stopping.NewHalving(rungs, core.Minimize, max(n/2, 1)) },
+		"asha":                 func(int) stopping.Rule { return stopping.NewASHA(rungs, core.Minimize, false) },
+		"asha that promotes":   func(int) stopping.Rule { return stopping.NewASHA(rungs, core.Minimize, true) },
+		"hyperband":            func(int) stopping.Rule { return stopping.NewHyperband(rungs, core.Minimize) },
+		"median":               func(int) stopping.Rule { return stopping.NewMedian(core.Minimize, 2, 2) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -282,7 +282,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 func TestHalvingComputesWhatItIsToCompute(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		done, _ := play(t, func() stopping.Rule {
-			return stopping.NewHalving(stopping.Rungs{First: 1, Eta: 3, Most: 27}, search.Minimize, 27)
+			return stopping.NewHalving(stopping.Rungs{First: 1, Eta: 3, Most: 27}, core.Minimize, 27)
 		}, 27, 27)
 		count := map[int]int{}
 		for _, steps := range done {
@@ -295,7 +295,7 @@ func TestHalvingComputesWhatItIsToCompute(t *testing.T) {
 }
 
 func ExampleASHA() {
-	r := stopping.NewASHA(stopping.Rungs{First: 1, Eta: 4, Most: 100}, search.Maximize, false)
+	r := stopping.NewASHA(stopping.Rungs{First: 1, Eta: 4, Most: 100}, core.Maximize, false)
 	r.Join(0)
 	r.Join(1)
 	r.Report(0, 1, 0.5)

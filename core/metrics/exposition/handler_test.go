@@ -38,7 +38,7 @@ func full(t *testing.T) *metrics.Snapshot {
 		Accelerators:    []metrics.AcceleratorUse{{Accelerator: "t4"}, {Accelerator: "v100"}},
 		Pools:           []metrics.PoolUse{{Pool: "owned"}, {Pool: "spot"}}, Bill: &metrics.Bill{},
 		Deadlines: &metrics.Deadlines{}, Tuning: &metrics.Tuning{Best: &metrics.BestTrial{}},
-		Tiers:     &metrics.Tiers{Premium: &metrics.TierUse{}, Standard: &metrics.TierUse{}, Basic: &metrics.TierUse{}},
+		Tiers: &metrics.Tiers{Premium: &metrics.TierUse{}, Standard: &metrics.TierUse{}, Basic: &metrics.TierUse{}},
 	}
 	last := 0.0
 	number(t, reflect.ValueOf(s).Elem(), &last)
