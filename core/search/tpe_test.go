@@ -43,16 +43,17 @@ const compareSeeds, compareTrials, compareParallel = 20, 100, 4
 
 func compare(t *testing.T, f function, kind string, config map[string]any, others []float64) (c comparison, distances []float64) {
 	sum := 0.0
-	for seed := range uint64(compareSeeds) {
+	for i := range uint64(compareSeeds) {
+		seed := 1000 + i // the constants were chosen on others
 		d := best(t, kind, config, f, seed, compareTrials, compareParallel) - f.least
 		distances = append(distances, d)
 		if others == nil {
 			continue
 		}
-		if d < others[seed] {
+		if d < others[i] {
 			c.wins++
 		}
-		sum += math.Log(d / others[seed])
+		sum += math.Log(d / others[i])
 	}
 	c.ratio = math.Exp(sum / compareSeeds)
 	return c, distances
@@ -65,8 +66,8 @@ func TestTPEBeatsRandom(t *testing.T) {
 			_, random := compare(t, f, "random", nil, nil)
 			got, _ := compare(t, f, "tpe", nil, random)
 			t.Logf("%.2f times the distance of random search, better on %d of %d seeds", got.ratio, got.wins, compareSeeds)
-			if got.ratio > 0.75 || got.wins < 10 {
-				t.Errorf("%.2f times the distance of random search, better on %d of %d seeds; want 0.75 and half of them", got.ratio, got.wins, compareSeeds)
+			if got.ratio > 0.25 || got.wins < 15 {
+				t.Errorf("%.2f times the distance of random search, better on %d of %d seeds; want 0.25 and 15", got.ratio, got.wins, compareSeeds)
 			}
 		})
 	}
