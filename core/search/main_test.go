@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 func follow(script []string) {
 	in := bufio.NewReader(os.Stdin)
 	for _, answer := range script {
-		for _, step := range strings.SplitSeq(answer, ";;") {
+		for step := range strings.SplitSeq(answer, ";;") {
 			what, argument, _ := strings.Cut(step, " ")
 			switch what {
 			case "!read":
