@@ -21,7 +21,7 @@ PROTOC_GEN_GO_GRPC := $(BIN)/protoc-gen-go-grpc-$(PROTOC_GEN_GO_GRPC_VERSION)
 
 # The packages of which the pipeline of a run is made. The policies below allocation/ are left out: they start no goroutine, and
 # their properties take minutes under the race detector.
-PIPELINE := ./core ./core/agent/... ./core/backend/... ./core/control/... ./plugins/wire/... ./plugins/sdk/... ./plugins/host/... ./core/sim/... ./core/metrics/... ./core/cells ./core/promise ./core/queue ./core/synergy ./core/coretest/... ./admission/... ./allocation ./placement/... ./elasticity/...
+PIPELINE := ./core ./core/search/... ./core/agent/... ./core/backend/... ./core/control/... ./plugins/wire/... ./plugins/sdk/... ./plugins/host/... ./core/sim/... ./core/metrics/... ./core/cells ./core/promise ./core/queue ./core/synergy ./core/coretest/... ./admission/... ./allocation ./placement/... ./elasticity/...
 
 # Prints the packages whose tests hold properties: others do not know rapid's flags.
 PROPERTIES := $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/pgregory.net\/rapid|core\/coretest[] ]/ { print $$1 }'
@@ -74,7 +74,7 @@ optuna: ## test Optuna as a search; says SKIPPED where it cannot be installed
 	@python="$${QUARTET_OPTUNA:-}"; \
 	if [ -z "$$python" ] && $(MAKE) --no-print-directory $(BIN)/optuna > /dev/null 2>&1; then python=$(BIN)/optuna/bin/python3; fi; \
 	if [ -n "$$python" ]; then \
-		QUARTET_OPTUNA="$$python" $(GO) test -count=1 -run='Optuna' ./core/search; \
+		QUARTET_OPTUNA="$$python" $(GO) test -count=1 -short -run='Optuna' ./core/search; \
 	else \
 		echo "make optuna: SKIPPED: Optuna cannot be installed here, and QUARTET_OPTUNA names no Python that has it; Optuna as a search is not tested"; \
 	fi

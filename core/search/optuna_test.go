@@ -147,7 +147,7 @@ func (s *study) round(t *testing.T, most int) bool {
 func TestOptunaTunesTrainings(t *testing.T) {
 	const trials = 60
 	config := optuna(t, "--pruner", "median", "--set-pruner", "n_startup_trials=4", "--set-sampler", "n_startup_trials=8")
-	path := filepath.Join(t.TempDir(), "record")
+	path := filepath.Join(quickFolder(t), "record")
 	opened := func() *search.Recorded {
 		r, err := chosen(t, "external", config, trainingSpace()).Record(path, 5, nil)
 		if err != nil {

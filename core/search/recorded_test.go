@@ -111,7 +111,7 @@ func TestRecordCutAnywhere(t *testing.T) {
 }
 
 // quickFolder is one in memory where there is such, for thousands of records are on disk line by line.
-func quickFolder(t *testing.T) string {
+func quickFolder(t testing.TB) string {
 	folder, err := os.MkdirTemp("/dev/shm", "quartet-search")
 	if err != nil {
 		return t.TempDir()
@@ -155,7 +155,7 @@ func (background) Context() context.Context { return context.Background() }
 func TestRecordOutlivesKills(t *testing.T) {
 	for _, kind := range []string{"tpe", "external random"} {
 		t.Run(kind, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "record")
+			path := filepath.Join(quickFolder(t), "record")
 			known := map[string]string{}
 			ended := false
 			for kills := 1; !ended; kills++ {
@@ -229,7 +229,7 @@ func TestRecordRefuses(t *testing.T) {
 			if changed == string(text) {
 				t.Fatal("nothing was changed")
 			}
-			other := filepath.Join(t.TempDir(), "record")
+			other := filepath.Join(quickFolder(t), "record")
 			if err := os.WriteFile(other, []byte(changed), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -257,7 +257,7 @@ func TestRecordRefuses(t *testing.T) {
 func TestRecordSkips(t *testing.T) {
 	for _, kind := range []string{"tpe", "external random"} {
 		t.Run(kind, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "record")
+			path := filepath.Join(quickFolder(t), "record")
 			before := walk(t, path, kind, 15)
 			r := record(t, path, kind)
 			defer r.Close()
