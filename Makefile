@@ -74,6 +74,7 @@ optuna: ## test Optuna as a search; says SKIPPED where it cannot be installed
 	@python="$${QUARTET_OPTUNA:-}"; \
 	if [ -z "$$python" ] && $(MAKE) --no-print-directory $(BIN)/optuna > /dev/null 2>&1; then python=$(BIN)/optuna/bin/python3; fi; \
 	if [ -n "$$python" ]; then \
+		(cd plugins/python && "$$python" -m pytest -q tests/test_search_optuna.py); \
 		QUARTET_OPTUNA="$$python" $(GO) test -count=1 -short -run='Optuna' ./core/search; \
 	else \
 		echo "make optuna: SKIPPED: Optuna cannot be installed here, and QUARTET_OPTUNA names no Python that has it; Optuna as a search is not tested"; \
