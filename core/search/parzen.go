@@ -21,6 +21,7 @@ type axis struct {
 
 	at, spread []float64 // of the normal densities
 	mass       []float64 // of each within the ends
+	scale      []float64 // logarithm of the mass and, of numbers that are not whole, the spread
 	chosen     []int     // index of the choice; -1 for all
 	own, other float64   // weight of the choice of a kernel, and of each other
 }
@@ -57,7 +58,7 @@ func (a *axis) numbers(points []Params, dimension, trials int) {
 	low, high := a.ends()
 	a.low, a.width = low, high-low
 	n := len(points)
-	a.at, a.spread, a.mass = make([]float64, n+1), make([]float64, n+1), make([]float64, n+1)
+	a.at, a.spread, a.mass, a.scale = make([]float64, n+1), make([]float64, n+1), make([]float64, n+1), make([]float64, n+1)
 	order := make([]int, n+1)
 	for i := range order {
 		order[i], a.at[i] = i, 0.5
@@ -95,6 +96,10 @@ func (a *axis) numbers(points []Params, dimension, trials int) {
 	a.spread[n] = 1 // the one over all
 	for i := range a.mass {
 		a.mass[i] = between((0-a.at[i])/a.spread[i], (1-a.at[i])/a.spread[i])
+		a.scale[i] = math.Log(a.mass[i])
+		if !a.Whole() {
+			a.scale[i] += math.Log(a.spread[i])
+		}
 	}
 }
 
@@ -178,10 +183,10 @@ func (a *axis) add(logs []float64, v Value) {
 	for k := range logs {
 		at, spread := a.at[k], a.spread[k]
 		if a.Whole() {
-			logs[k] += math.Max(math.Log(between((low-at)/spread, (high-at)/spread)/a.mass[k]), least)
+			logs[k] += math.Max(math.Log(between((low-at)/spread, (high-at)/spread)), least) - a.scale[k]
 			continue
 		}
 		z := (x - at) / spread
-		logs[k] += -z*z/2 - math.Log(spread*a.mass[k])
+		logs[k] -= z*z/2 + a.scale[k]
 	}
 }
