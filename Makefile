@@ -21,7 +21,7 @@ PROTOC_GEN_GO_GRPC := $(BIN)/protoc-gen-go-grpc-$(PROTOC_GEN_GO_GRPC_VERSION)
 
 # The packages of which the pipeline of a run is made. The policies below allocation/ are left out: they start no goroutine, and
 # their properties take minutes under the race detector.
-PIPELINE := ./core ./core/agent/... ./core/backend/... ./core/control/... ./plugins/wire/... ./plugins/sdk/... ./plugins/host/... ./core/sim/... ./core/metrics/... ./core/cells ./core/promise ./core/queue ./core/synergy ./core/coretest/... ./admission/... ./allocation ./placement/... ./elasticity/...
+PIPELINE := ./core ./core/search/... ./core/agent/... ./core/backend/... ./core/control/... ./plugins/wire/... ./plugins/sdk/... ./plugins/host/... ./core/sim/... ./core/metrics/... ./core/cells ./core/promise ./core/queue ./core/synergy ./core/coretest/... ./admission/... ./allocation ./placement/... ./elasticity/...
 
 # Prints the packages whose tests hold properties: others do not know rapid's flags.
 PROPERTIES := $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/pgregory.net\/rapid|core\/coretest[] ]/ { print $$1 }'
@@ -38,7 +38,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test mutants race python torch torch-twenty node examples browser slow kills pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
+.PHONY: help build test mutants race python optuna torch torch-twenty node examples browser slow kills pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,22 @@ python: $(BIN)/python ## run the tests of the Python SDK, of quartet_torch and o
 	cd plugins/examples/python-deadline && PYTHONPATH=../../python $(BIN)/python/bin/python3 -m pytest -q
 	QUARTET_PYTHON=$(BIN)/python/bin/python3 $(GO) test -count=1 ./plugins/python ./plugins/scaffold
 	QUARTET_PYTHON=$(BIN)/python/bin/python3 $(GO) test -count=1 -run='^TestScripts$$/^plugin' ./cmd/quartet
+
+# A Python with Optuna is installed from the package index where QUARTET_OPTUNA names none.
+$(BIN)/optuna: plugins/python/requirements-optuna.txt
+	python3 -m venv $@
+	$@/bin/pip install -q -r plugins/python/requirements-optuna.txt || { rm -rf $@; exit 1; }
+	@touch $@
+
+optuna: ## test Optuna as a search; says SKIPPED where it cannot be installed
+	@python="$${QUARTET_OPTUNA:-}"; \
+	if [ -z "$$python" ] && $(MAKE) --no-print-directory $(BIN)/optuna > /dev/null 2>&1; then python=$(BIN)/optuna/bin/python3; fi; \
+	if [ -n "$$python" ]; then \
+		(cd plugins/python && "$$python" -m pytest -q tests/test_search_optuna.py); \
+		QUARTET_OPTUNA="$$python" $(GO) test -count=1 -short -run='Optuna' ./core/search; \
+	else \
+		echo "make optuna: SKIPPED: Optuna cannot be installed here, and QUARTET_OPTUNA names no Python that has it; Optuna as a search is not tested"; \
+	fi
 
 # A Python with torch and pytest.
 QUARTET_TORCH ?= /usr/bin/python3

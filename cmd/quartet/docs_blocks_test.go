@@ -212,7 +212,8 @@ func TestEveryBlockIsRunOrSaysWhyNot(t *testing.T) {
 	for _, path := range pages(t) {
 		run[filepath.ToSlash(strings.TrimPrefix(path, "../../"))] = []string{"sh", "yaml"}
 	}
-	run["docs/train-with-pytorch.md"] = []string{"sh", "yaml", "diff"} // applied by plugins/python/tests/test_torch_examples.py
+	run["docs/train-with-pytorch.md"] = []string{"sh", "yaml", "diff"}    // applied by plugins/python/tests/test_torch_examples.py
+	run["docs/search-with-quartet.md"] = []string{"sh", "yaml", "python"} // run by core/search
 	code := []string{"bash", "console", "diff", "go", "javascript", "python", "sh", "yaml"}
 	found := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

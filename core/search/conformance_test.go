@@ -74,7 +74,7 @@ func TestConformance(t *testing.T) {
 		t.Run(name+" on record", func(t *testing.T) {
 			c := searchtest.Case{Space: everyScale(), Ends: tc.ends, Worlds: 1}
 			c.New = func(t testing.TB) search.Search {
-				r, err := chosen(t, tc.kind, tc.config, c.Space).Record(filepath.Join(t.(*testing.T).TempDir(), "record"), 7, nil)
+				r, err := chosen(t, tc.kind, tc.config, c.Space).Record(filepath.Join(quickFolder(t), "record"), 7, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

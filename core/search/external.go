@@ -105,7 +105,7 @@ func (e *external) exchange(ctx context.Context, n int, results []Result) ([]Tri
 		var trials []Trial
 		var stop []int
 		if trials, stop, err = e.take(a, e.problem.Space, n, results); err == nil {
-			e.done = a.Done
+			e.done = e.done || a.Done
 			return trials, stop, nil
 		}
 	}
@@ -115,7 +115,7 @@ func (e *external) exchange(ctx context.Context, n int, results []Result) ([]Tri
 
 // fail ends the process, for it and its search can no longer be told apart from what they should be.
 func (e *external) fail(err error) {
-	e.broken = fmt.Errorf("search %q: %w", strings.Join(e.Command, " "), err)
+	e.broken = fmt.Errorf("search %s: %w", shown([]byte(strings.Join(e.Command, " "))), err)
 	if e.process != nil {
 		e.process.kill()
 	}

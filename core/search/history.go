@@ -73,16 +73,6 @@ func (h *history) check(results []Result) error {
 	return nil
 }
 
-// running counts the trials that have not ended.
-func (h *history) running() (n int) {
-	for i := range h.trials {
-		if !h.trials[i].ended {
-			n++
-		}
-	}
-	return n
-}
-
 func checkAsk(n int) error {
 	if n < 1 {
 		return errors.New("ask: at least one trial is asked for")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"strconv"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/quartet-sched/quartet/core/search"
 )
+
+var nan = math.NaN()
 
 // The test binary is also the external searches that the tests start.
 func TestMain(m *testing.M) {
@@ -39,13 +42,21 @@ func TestMain(m *testing.M) {
 func follow(script []string) {
 	in := bufio.NewReader(os.Stdin)
 	for _, answer := range script {
-		for _, step := range strings.Split(answer, ";;") {
+		for step := range strings.SplitSeq(answer, ";;") {
 			what, argument, _ := strings.Cut(step, " ")
 			switch what {
 			case "!read":
 				if _, err := in.ReadString('\n'); err != nil {
 					os.Exit(0)
 				}
+			case "!copy": // what it is told to a file
+				line, err := in.ReadBytes('\n')
+				if err != nil {
+					os.Exit(0)
+				}
+				file, _ := os.OpenFile(argument, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+				_, _ = file.Write(line)
+				_ = file.Close()
 			case "!exit":
 				code, _ := strconv.Atoi(argument)
 				os.Exit(code)

@@ -56,8 +56,12 @@ func TestParamsReadBack(t *testing.T) {
 
 func TestParamsText(t *testing.T) {
 	p := search.Params{
-		{Name: "lr", Value: search.Number(0.1)}, {Name: "n", Value: search.Number(1e6)}, {Name: "optimizer", Value: search.Word("adam")},
-		{Name: "one", Value: search.Word("1")}, {Name: "two", Value: search.Word("a b")}, {Name: "path", Value: search.Word("/data/x-1.bin")},
+		{Name: "lr", Value: search.Number(0.1)},
+		{Name: "n", Value: search.Number(1e6)},
+		{Name: "optimizer", Value: search.Word("adam")},
+		{Name: "one", Value: search.Word("1")},
+		{Name: "two", Value: search.Word("a b")},
+		{Name: "path", Value: search.Word("/data/x-1.bin")},
 	}
 	if got, want := p.String(), `lr=0.1 n=1e+06 optimizer=adam one="1" two="a b" path=/data/x-1.bin`; got != want {
 		t.Errorf("got %s, want %s", got, want)

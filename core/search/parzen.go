@@ -21,11 +21,13 @@ type axis struct {
 
 	at, spread []float64 // of the normal densities
 	mass       []float64 // of each within the ends
+	scale      []float64 // logarithm of the mass and, of numbers that are not whole, the spread
 	chosen     []int     // index of the choice; -1 for all
 	own, other float64   // weight of the choice of a kernel, and of each other
 }
 
-func newDensity(space Space, points []Params) *density {
+// newDensity lays kernels around points, some of so many trials.
+func newDensity(space Space, points []Params, trials int) *density {
 	d := &density{space: space, axes: make([]axis, len(space)), n: len(points) + 1}
 	for i := range space {
 		a := &d.axes[i]
@@ -33,7 +35,7 @@ func newDensity(space Space, points []Params) *density {
 		if a.Listed() {
 			a.choices(points, i)
 		} else {
-			a.numbers(points, i)
+			a.numbers(points, i, trials)
 		}
 	}
 	return d
@@ -50,13 +52,13 @@ func (a *axis) choices(points []Params, dimension int) {
 	a.own, a.other = (1+1/n)/(1+k/n), 1/n/(1+k/n)
 }
 
-// numbers places the kernels. Each is as wide as the greater of the distances to the next points on either side, but neither wider than the range nor
-// narrower than a part of it that shrinks with the number of points.
-func (a *axis) numbers(points []Params, dimension int) {
+// numbers places the kernels. Each is as wide as the distance to the next place at which there is another, but not narrower than a part of the range that shrinks with the
+// number of trials in all.
+func (a *axis) numbers(points []Params, dimension, trials int) {
 	low, high := a.ends()
 	a.low, a.width = low, high-low
 	n := len(points)
-	a.at, a.spread, a.mass = make([]float64, n+1), make([]float64, n+1), make([]float64, n+1)
+	a.at, a.spread, a.mass, a.scale = make([]float64, n+1), make([]float64, n+1), make([]float64, n+1), make([]float64, n+1)
 	order := make([]int, n+1)
 	for i := range order {
 		order[i], a.at[i] = i, 0.5
@@ -73,20 +75,31 @@ func (a *axis) numbers(points []Params, dimension int) {
 		}
 		return 0
 	})
-	narrowest := 1 / math.Min(100, float64(n+2))
-	for rank, i := range order {
-		before, after := 0.0, 1.0
-		if rank > 0 {
-			before = a.at[order[rank-1]]
+	narrowest := 1 / math.Min(100, float64(trials+2))
+	for first := 0; first <= n; { // what lies at the same place has the same neighbours
+		last := first
+		for last < n && a.at[order[last+1]] == a.at[order[first]] {
+			last++
 		}
-		if rank < n {
-			after = a.at[order[rank+1]]
+		nearest := 1.0
+		if first > 0 {
+			nearest = a.at[order[first]] - a.at[order[first-1]]
 		}
-		a.spread[i] = math.Min(math.Max(math.Max(a.at[i]-before, after-a.at[i]), narrowest), 1)
+		if last < n {
+			nearest = math.Min(nearest, a.at[order[last+1]]-a.at[order[last]])
+		}
+		for _, i := range order[first : last+1] {
+			a.spread[i] = math.Max(nearest, narrowest)
+		}
+		first = last + 1
 	}
 	a.spread[n] = 1 // the one over all
 	for i := range a.mass {
 		a.mass[i] = between((0-a.at[i])/a.spread[i], (1-a.at[i])/a.spread[i])
+		a.scale[i] = math.Log(a.mass[i])
+		if !a.Whole() {
+			a.scale[i] += math.Log(a.spread[i])
+		}
 	}
 }
 
@@ -170,10 +183,10 @@ func (a *axis) add(logs []float64, v Value) {
 	for k := range logs {
 		at, spread := a.at[k], a.spread[k]
 		if a.Whole() {
-			logs[k] += math.Max(math.Log(between((low-at)/spread, (high-at)/spread)/a.mass[k]), least)
+			logs[k] += math.Max(math.Log(between((low-at)/spread, (high-at)/spread)), least) - a.scale[k]
 			continue
 		}
 		z := (x - at) / spread
-		logs[k] += -z*z/2 - math.Log(spread*a.mass[k])
+		logs[k] -= z*z/2 + a.scale[k]
 	}
 }

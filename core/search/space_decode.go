@@ -149,7 +149,7 @@ func (r *dimensionReader) bounds(path string, raw any, d *Dimension) {
 		case err != nil:
 			refuse(at, err.Error())
 		case !number || truth:
-			refuse(at, fmt.Sprintf("expected a number, got %s", quoted(v)))
+			refuse(at, "expected a number, got "+quoted(v))
 		case d.Whole() && x != math.Trunc(x):
 			refuse(at, fmt.Sprintf("expected a whole number, got %s", v))
 		case d.Whole() && math.Abs(x) > maxInt:

@@ -2,6 +2,7 @@ package search_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -261,11 +262,13 @@ func TestSettingProblems(t *testing.T) {
 		want    []string
 	}{
 		"unknown": {
-			search.Setting{Type: "tpa"}, space,
+			search.Setting{Type: "tpa"},
+			space,
 			[]string{`w.search.type: unknown search "tpa"; did you mean "tpe"? valid searches: random, grid, list, tpe, external`},
 		},
 		"config": {
-			search.Setting{Type: "tpe", Config: map[string]any{"random": 0, "candidate": 3}}, space,
+			search.Setting{Type: "tpe", Config: map[string]any{"random": 0, "candidate": 3}},
+			space,
 			[]string{`w.search.config.candidate: unknown key; did you mean "candidates"? valid keys: random, candidates`, "w.search.config.random: must be at least 1, got 0"},
 		},
 		"no space":          {search.Setting{Type: "random"}, nil, []string{"w.space: has no hyper-parameters"}},
@@ -275,18 +278,21 @@ func TestSettingProblems(t *testing.T) {
 		"an empty command":  {search.Setting{Type: "external", Config: map[string]any{"command": []any{}}}, nil, []string{"w.search.config.command: names no program"}},
 		"no list":           {search.Setting{Type: "list"}, nil, []string{"w.search.config.trials: required but missing, unless path names a file"}},
 		"two lists": {
-			search.Setting{Type: "list", Config: map[string]any{"path": "x", "trials": []any{map[string]any{"a": 1}}}}, nil,
+			search.Setting{Type: "list", Config: map[string]any{"path": "x", "trials": []any{map[string]any{"a": 1}}}},
+			nil,
 			[]string{"w.search.config.path: stands beside trials"},
 		},
 		"values that are none": {
-			search.Setting{Type: "list", Config: map[string]any{"trials": []any{map[string]any{"a": []any{}}, map[string]any{}, map[string]any{"b c": 1}}}}, nil,
+			search.Setting{Type: "list", Config: map[string]any{"trials": []any{map[string]any{"a": []any{}}, map[string]any{}, map[string]any{"b c": 1}}}},
+			nil,
 			[]string{
 				"w.search.config.trials[0].a: is neither a number nor a word", "w.search.config.trials[1]: has no values",
 				`w.search.config.trials[2]: the name "b c" is not made of letters, digits, _, - and ., or begins with none of letters and _`,
 			},
 		},
 		"outside of the space": {
-			search.Setting{Type: "list", Config: map[string]any{"trials": []any{map[string]any{"lr": 0.5, "n": 1.5, "m": 0}, map[string]any{"lr": 2}}}}, space,
+			search.Setting{Type: "list", Config: map[string]any{"trials": []any{map[string]any{"lr": 0.5, "n": 1.5, "m": 0}, map[string]any{"lr": 2}}}},
+			space,
 			[]string{`w.search.config.trials[0]: parameter "n": 1.5 is no whole number`, `w.search.config.trials[1]: parameter "lr": 2 is not from 0 to 1`},
 		},
 	}
@@ -337,7 +343,7 @@ func TestListOfAFile(t *testing.T) {
 			}
 			var got []string
 			s, err := chosen(t, "list", map[string]any{"path": file}, tc.space).New(1, nil)
-			if problems, bad := err.(core.Diagnostics); bad {
+			if problems, bad := errors.AsType[core.Diagnostics](err); bad {
 				for _, d := range problems {
 					got = append(got, strings.ReplaceAll(d.String(), file, "F"))
 				}

@@ -19,8 +19,9 @@ import (
 // trial that got farther looked better for longer. Failed ones and those without a finite value are in g. So are those that still run, as if they were to end
 // badly (constant liar): what runs beside them is then looked for elsewhere.
 //
-// A deviation: a candidate is a whole trial, and a kernel of a density is one in all dimensions, so that what goes well together is found together; in the source each dimension
-// is decided alone.
+// Deviations: a candidate is a whole trial, and a kernel of a density is one in all dimensions, so that what goes well together is found together; in the source each dimension is
+// decided alone. A kernel is as wide as the distance to the nearest other point, and at least as a part of the range that shrinks with all trials; in the source as that
+// to the farther of its two neighbours, and by the trials of the density: with three good trials of a hundred that is a fifth of the range, and finds nothing near them.
 //
 // A trial costs O(candidates n dimensions) after n trials.
 type tpe struct {
@@ -130,7 +131,8 @@ func (t *tpe) propose(best, others []Params) Params {
 	if len(best) == 0 {
 		return t.problem.Space.Draw(t.rand)
 	}
-	l, g := newDensity(t.problem.Space, best), newDensity(t.problem.Space, others)
+	all := len(best) + len(others)
+	l, g := newDensity(t.problem.Space, best, all), newDensity(t.problem.Space, others, all)
 	var chosen Params
 	greatest := math.Inf(-1)
 	for range t.Candidates {
