@@ -136,11 +136,15 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	if err != nil {
 		return nil, c.Locate(err)
 	}
-	if e.reacting = reactingOf(world); e.reacting != nil {
-		defer func() { err = errors.Join(err, e.reacting.Close()) }()
+	if e.reacting = reactingOf(world); e.reacting == nil && e.jobs.React != nil {
+		err = problem("workload.type", fmt.Sprintf("%q needs a backend that tells it what becomes of its jobs, and %q does not", e.Workload.Factory.Type, e.Backend.ID), "simulate it")
+		if closer, ok := world.(io.Closer); ok {
+			err = errors.Join(err, closer.Close())
+		}
+		return nil, err
 	}
-	if reader, reads := e.reacting.(core.FileReader); reads {
-		e.inputs = append(e.inputs, digestsOfFiles(reader.FilesRead())...)
+	if e.reacting != nil {
+		defer func() { err = errors.Join(err, e.reacting.Close()) }()
 	}
 	if reader, reads := world.(core.FileReader); reads {
 		e.inputs = append(e.inputs, digestsOfFiles(reader.FilesRead())...)
