@@ -143,9 +143,6 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	if e.reacting != nil {
 		defer func() { err = errors.Join(err, e.reacting.Close()) }()
 	}
-	if reader, reads := e.reacting.(core.FileReader); reads {
-		e.inputs = append(e.inputs, digestsOfFiles(reader.FilesRead())...)
-	}
 	if reader, reads := world.(core.FileReader); reads {
 		e.inputs = append(e.inputs, digestsOfFiles(reader.FilesRead())...)
 	}

@@ -22,7 +22,7 @@ func LoadWorkload(ctx context.Context, c *configs.Config, log *slog.Logger) (*wo
 	}
 	w, err := source.Load(ctx)
 	if err != nil {
-		return nil, err
+		return nil, c.Locate(err)
 	}
 	return ChooseJobs(c, w)
 }

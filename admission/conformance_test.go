@@ -20,13 +20,6 @@ func TestConformance(t *testing.T) {
 		coretest.RunAdmitter(t, NewDeadline(), coretest.Pinning(), coretest.Deadlines(), coretest.WithConfig(map[string]any{"levels": "all"}))
 	})
 	t.Run("convergence", func(t *testing.T) { coretest.RunAdmitter(t, NewConvergence(), coretest.Pinning()) })
-	t.Run("median", func(t *testing.T) { coretest.RunAdmitter(t, NewMedian(), coretest.Pinning()) })
-	t.Run("successive_halving", func(t *testing.T) { coretest.RunAdmitter(t, NewSuccessiveHalving(), coretest.Pinning()) })
-	t.Run("asha", func(t *testing.T) { coretest.RunAdmitter(t, NewASHA(), coretest.Pinning()) })
-	t.Run("asha that promotes", func(t *testing.T) {
-		coretest.RunAdmitter(t, NewASHA(), coretest.Pinning(), coretest.WithConfig(map[string]any{"variant": "promote"}))
-	})
-	t.Run("hyperband", func(t *testing.T) { coretest.RunAdmitter(t, NewHyperband(), coretest.Pinning()) })
 	t.Run("quota", func(t *testing.T) { coretest.RunAdmitter(t, NewQuota(), coretest.Pinning()) })
 	t.Run("quota with limits", func(t *testing.T) {
 		coretest.RunAdmitter(t, NewQuota(), coretest.Pinning(), coretest.WithConfig(map[string]any{

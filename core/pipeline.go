@@ -348,8 +348,6 @@ func (p *Pipeline) wake() Wake {
 		w.BySeconds = min(p.state.reviseAt, p.state.pools.again)
 		if p.state.outgrown || p.state.paused {
 			w.BySeconds = v.NowSeconds
-		} else if until := p.standing.UntilSeconds; until > v.NowSeconds && p.holdsBack() {
-			w.BySeconds = min(w.BySeconds, until) // whoever holds jobs back may want to look again
 		}
 		return w
 	}

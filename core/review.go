@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// review asks the admitters that look at jobs as they go on whom to end and whom to hold back: where jobs reported, and while some are held back.
+// review asks the admitters that look at jobs as they go on whom to end and whom to hold back.
 func (p *Pipeline) review(ctx context.Context) error {
 	s := &p.state
 	s.reviewed = s.reviewed[:0]
 	s.reported = slices.DeleteFunc(s.reported, func(j *Job) bool { return j.State != Waiting && j.State != Running })
-	if len(s.reported) == 0 && !p.holdsBack() {
+	if len(s.reported) == 0 {
 		return nil
 	}
 	slices.SortFunc(s.reported, compareJobs)
@@ -33,14 +33,6 @@ func (p *Pipeline) review(ctx context.Context) error {
 	return nil
 }
 
-// holdsBack reports whether a job that a reviewer held back is still pending.
-func (p *Pipeline) holdsBack() bool {
-	return p.reviews() && slices.ContainsFunc(p.state.pending, p.state.heldBack)
-}
-
-// heldBack reports whether a job waits for admission because a reviewer took it back.
-func (s *state) heldBack(j *Job) bool { return j.State == Pending && s.marks[j.ID].paused > 0 }
-
 // reviews reports whether an admitter looks at jobs as they go on.
 func (p *Pipeline) reviews() bool {
 	return slices.ContainsFunc(p.stages.Admission, func(c Component[Admitter]) bool {
@@ -55,15 +47,11 @@ func (s *state) takeReview(component string, verdicts []Verdict) error {
 	for i := range verdicts {
 		v := &verdicts[i]
 		j := s.view.Job(v.Job)
-		if v.Job <= last || j == nil || j.State != Waiting && j.State != Running && !s.heldBack(j) {
-			return s.broken(component, v.Job, RuleAnswerForAsked, "verdict %d is for job %d, which is neither admitted nor held back, was already answered, or is out of order", i, v.Job)
+		if v.Job <= last || j == nil || j.State != Waiting && j.State != Running {
+			return s.broken(component, v.Job, RuleAnswerForAsked, "verdict %d is for job %d, which is not admitted, was already answered, or is out of order", i, v.Job)
 		}
 		last = v.Job
-		allowed := []Code{Admit, Defer, End}
-		if j.State == Pending {
-			allowed = []Code{Admit, End}
-		}
-		if err := s.checkAllowed(component, v, allowed...); err != nil {
+		if err := s.checkAllowed(component, v, Admit, Defer, End); err != nil {
 			return err
 		}
 	}

@@ -35,10 +35,9 @@ type Promiser interface {
 // back.
 type Reviewer interface {
 	Admitter
-	// Review answers for admitted jobs and for those that it holds back, in JobID order; one without a verdict stays as it is. It is asked before the other
-	// stages of a round, when admitted jobs told of their metrics since the round before, and in each round while jobs are held back; reported are those that
-	// told, by JobID. End ends a job, which counts as completed, with the reason of the verdict. Defer takes the devices and the admission of an admitted
-	// one: Admit is asked about it from the next round on. Admit does nothing.
+	// Review answers for admitted jobs, in JobID order; one without a verdict goes on. It is asked before the other stages of a round, when admitted
+	// jobs told of their metrics since the round before; reported are these, by JobID. End ends a job, which counts as completed, with the reason
+	// of the verdict. Defer takes its devices and its admission: Admit is asked about it from the next round on. Admit does nothing.
 	Review(ctx context.Context, v *View, reported []*Job) ([]Verdict, error)
 }
 

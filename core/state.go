@@ -453,7 +453,6 @@ func (s *state) admitRest() {
 func (s *state) admit(j *Job) {
 	j.State = Waiting
 	s.view.Waiting++
-	s.marks[j.ID].paused = 0
 	j.WaitingReason = NoReason
 	s.view.journal.add(j.ID)
 	if s.responses[j.ID] == nil {

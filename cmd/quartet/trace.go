@@ -77,6 +77,9 @@ func (f *traceFlags) load(c *cobra.Command, a *app) (*workload.Workload, *config
 		return nil, nil, asGiven(err)
 	}
 	w, err := quartet.LoadWorkload(c.Context(), config, a.logger())
+	if err == nil && w.React != nil {
+		err = problem("workload", fmt.Sprintf("%q has no list of jobs: it submits them by what becomes of earlier ones", config.Workload.Factory.Type), "simulate it, and read jobs.csv")
+	}
 	return w, config, asGiven(err)
 }
 

@@ -106,7 +106,7 @@ func (a *adviser) look(ctx context.Context) (err error) {
 	}
 	a.cluster = a.site.BuildCluster()
 	a.capacity.Count(a.cluster)
-	if a.source.Open {
+	if a.source.Open || a.source.React != nil {
 		return a.problem("workload", "has no jobs of its own: there is nothing to compare compositions on", "give a trace of jobs that the cluster ran, with --trace")
 	}
 	tooLarge := 0

@@ -13,15 +13,20 @@ import (
 // when the last job is; when none runs, at the next arrival, or after an interval if jobs wait and none arrives.
 func (s *Simulator) advanceBackToBack(ctx context.Context, w core.Wake) (float64, error) {
 	now, told := s.now, len(s.events)
-	if _, err := s.react(ctx, now); err != nil {
-		return 0, err
+	_, reacted, owed, err := s.catchUp(ctx)
+	if err != nil || owed {
+		return now, err
 	}
 	for {
 		if err := ctx.Err(); err != nil {
 			s.now = now
 			return 0, err
 		}
-		next := s.endOfRound(now, w.IntervalSeconds)
+		next := now
+		if !reacted || len(s.running) > 0 { // or else jobs were submitted just now, and nobody else is to be waited for
+			next = s.endOfRound(now, w.IntervalSeconds)
+		}
+		reacted = false
 		if s.over(next) {
 			return 0, io.EOF
 		}

@@ -199,9 +199,9 @@ func (s *Simulator) disturb(now float64, tell *[]core.Event) {
 // advanceByRounds advances every running job round by round, as published simulators do, until something happens.
 func (s *Simulator) advanceByRounds(ctx context.Context, w core.Wake) (float64, error) {
 	now, whole := s.now, s.config.Publication.Progress == wholeSteps
-	reacted, err := s.react(ctx, now)
-	if err != nil {
-		return 0, err
+	_, reacted, owed, err := s.catchUp(ctx)
+	if err != nil || owed {
+		return now, err
 	}
 	for {
 		if err := ctx.Err(); err != nil {
@@ -212,7 +212,7 @@ func (s *Simulator) advanceByRounds(ctx context.Context, w core.Wake) (float64, 
 		if !s.begun && now == 0 && s.config.Publication.FirstRound == atStart {
 			next = 0
 		}
-		if !s.works(math.Inf(1)) {
+		if !reacted && !s.works(math.Inf(1)) { // jobs that were submitted just now are told of in this round
 			next = max(next, s.onGrid(min(s.nextEvent(), w.BySeconds), w))
 		}
 		if s.over(next) {

@@ -18,6 +18,8 @@ type reaction struct {
 	to      workload.Reacting
 	begun   bool
 	results []result // not told yet
+	owed    bool     // it could not be told of a moment, which is lastAt
+	lastAt  float64
 	ids     map[string]core.JobID
 	paused  map[core.JobID]bool // by a policy
 }
@@ -100,6 +102,17 @@ func (r *reaction) changed(j *simJob, c *core.Change, at float64) {
 	}
 }
 
+// catchUp tells the workload what became of its jobs since it was told last, by the round that was held then or because it could not be told. It returns the moment,
+// whether there was anything to carry out, and whether a round of that moment is owed.
+func (s *Simulator) catchUp(ctx context.Context) (at float64, reacted, owed bool, err error) {
+	at = s.now
+	if s.reaction != nil && s.reaction.owed {
+		at, owed = max(at, s.reaction.lastAt), s.reaction.lastAt > 0
+	}
+	reacted, err = s.react(ctx, at)
+	return at, reacted, owed, err
+}
+
 // react tells the workload what became of its jobs up to a moment and carries out what it answers, and reports whether there was anything to carry out.
 func (s *Simulator) react(ctx context.Context, at float64) (some bool, err error) {
 	r := s.reaction
@@ -115,7 +128,7 @@ func (s *Simulator) react(ctx context.Context, at float64) (some bool, err error
 			told[i] = r.results[i].Result
 		}
 		answers, err := r.to.Tell(ctx, at, told)
-		if err != nil {
+		if r.owed, r.lastAt = err != nil, at; err != nil {
 			return some, err // nothing is lost: it is told again
 		}
 		r.begun, r.results = true, r.results[:0]

@@ -188,10 +188,10 @@ func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, er
 // advanceByEvents goes from event to event until one of them, or the wake-up, calls for a round.
 func (s *Simulator) advanceByEvents(ctx context.Context, w core.Wake) (float64, error) {
 	due, happened := min(s.onGrid(w.BySeconds, w), s.owed), !math.IsInf(s.owed, 1)
-	if reacted, err := s.react(ctx, s.now); err != nil {
+	if at, reacted, owed, err := s.catchUp(ctx); err != nil {
 		return 0, err
-	} else if reacted {
-		due, happened = min(due, s.moment(s.now, w)), true
+	} else if reacted || owed {
+		due, happened = min(due, s.moment(at, w)), true
 	}
 	due = s.available(due, w)
 	for {

@@ -103,7 +103,7 @@ func TestReference(t *testing.T) {
 	}
 	goodput := []string{"workload.config.simulated.adapts=true", "pipeline.elasticity.job={type: goodput, config: {knowledge: exact, declared_work: false}}"}
 	four := append(slices.Clone(goodput), "workload.config.job={replicas: 4}")
-	elastic := append(slices.Clone(goodput), "pipeline.allocation={type: pollux}", "pipeline.placement={type: proposed}")
+	elastic := append(slices.Clone(goodput), "pipeline.allocation={type: pollux, config: {restart: horizon, horizon: 200s}}", "pipeline.placement={type: proposed}")
 	variants := map[string]struct {
 		stops     bool
 		tolerance float64

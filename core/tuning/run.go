@@ -121,19 +121,6 @@ func (r *Run) failed(what string, err error) error {
 	return fmt.Errorf("search %q of experiment %q, when it was %s: %w", r.chosen.Type(), r.Experiment, what, err)
 }
 
-// FilesRead are those that the search was made from.
-func (r *Run) FilesRead() []core.FileRead {
-	reader, reads := r.search.(search.Reader)
-	if !reads {
-		return nil
-	}
-	var files []core.FileRead
-	for _, in := range reader.Inputs() {
-		files = append(files, core.FileRead{Path: in.Path, SHA256: in.SHA256})
-	}
-	return files
-}
-
 // byID is a trial that was submitted.
 func (r *Run) byID(id int) (*trial, error) {
 	if id < 0 || id >= len(r.trials) {

@@ -50,53 +50,60 @@ type source struct{ experiment }
 // UsesSeed tells whether trials are drawn, here or by the search.
 func (s *source) UsesSeed() bool { return true }
 
-// Load reads the profiles. Whatever is wrong with them and with the job is told at once.
+// Load reads the profiles and what the search is made from. Whatever is wrong with them, and with the job of a trial, is told at once.
 func (s *source) Load(ctx context.Context) (*workload.Workload, error) {
 	e := s.experiment
-	job, _ := s.template.Job(s.name(0), func(string) (string, bool) { return "", true })
-	if s.Simulated.Application == "" {
-		return &workload.Workload{React: e.react, Identity: e.identity(), Kinds: []workload.Job{job}}, nil
-	}
-	trials, err := workload.NewTrials(ctx, workload.TrialsConfig{
-		Profiles: s.Simulated.Profiles, Application: s.Simulated.Application, Batch: s.Simulated.Batch, CurveBatch: s.Simulated.CurveBatch, Adapts: s.Simulated.Adapts,
-	})
+	w := &workload.Workload{React: e.react, Identity: e.identity()}
+	found, err := s.look(w)
 	if err != nil {
-		return nil, within("workload.config.simulated", err)
+		return nil, err
 	}
-	e.simulated = trials
-	var found core.Diagnostics
-	if n := job.Spec.Requested; !trials.Runs(n) {
-		found = append(found, core.Diagnostic{
-			Path: "workload.config.job.replicas", Summary: fmt.Sprintf("%s was not measured on %d replicas at the batch of a trial", s.Simulated.Application, n), Hint: fmt.Sprintf("at most %d", trials.MostReplicas),
+	job, _ := s.template.Job(s.name(0), func(string) (string, bool) { return "", true })
+	if c := &s.Simulated; c.Application != "" {
+		trials, problems, err := workload.NewTrials(ctx, workload.TrialsConfig{
+			Profiles: c.Profiles, Application: c.Application, Batch: c.Batch, CurveBatch: c.CurveBatch, Adapts: c.Adapts,
+			Replicas: job.Spec.Requested, MaxReplicas: job.Spec.MaxReplicas, Metric: s.Metric,
 		})
-	}
-	if n := job.Spec.MaxReplicas; n > trials.MostReplicas {
-		found = append(found, core.Diagnostic{Path: "workload.config.job.max_replicas", Summary: fmt.Sprintf("must be at most %d, the most that %s runs on, got %d", trials.MostReplicas, s.Simulated.Application, n)})
-	}
-	if trials.Metric() != s.Metric {
-		found = append(found, core.Diagnostic{
-			Path: "workload.config.metric", Summary: fmt.Sprintf("trials of %s report no %q", s.Simulated.Application, s.Metric), Hint: core.SuggestHint(s.Metric, "metrics", []string{trials.Metric()}),
-		})
+		if err != nil {
+			return nil, errors.Join(err, found.Err())
+		}
+		for _, d := range problems {
+			if d.Path != "" {
+				d.Path = core.JoinPath("workload.config", d.Path)
+			}
+			found = append(found, d)
+		}
+		if len(problems) == 0 {
+			e.simulated = trials
+			trials.Fill(&job, workload.TrialShape{Width: 1})
+			w.Inputs = append(w.Inputs, trials.Inputs...)
+		}
 	}
 	if err := found.Err(); err != nil {
 		return nil, err
 	}
-	trials.Fill(&job, workload.TrialShape{Width: 1})
-	return &workload.Workload{React: e.react, Identity: e.identity(), Kinds: []workload.Job{job}, Inputs: trials.Inputs}, nil
+	w.Kinds = []workload.Job{job}
+	return w, nil
 }
 
-// within gives the problems with settings their place in the config.
-func within(path string, err error) error {
-	found, ok := errors.AsType[core.Diagnostics](err)
-	if !ok {
-		return err
+// look makes the search once to see what it is made from. One that is a process of its own is not begun for that.
+func (s *source) look(w *workload.Workload) (core.Diagnostics, error) {
+	if s.chosen.Type() == "external" {
+		return nil, nil
 	}
-	for i := range found {
-		if found[i].Path != "" {
-			found[i].Path = core.JoinPath(path, found[i].Path)
+	looked, err := s.chosen.New(s.seed, s.log)
+	if found, ok := errors.AsType[core.Diagnostics](err); ok {
+		return found, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if reader, reads := looked.(search.Reader); reads {
+		for _, in := range reader.Inputs() {
+			w.Inputs = append(w.Inputs, workload.Input{Path: in.Path, SHA256: in.SHA256})
 		}
 	}
-	return found
+	return nil, looked.Close()
 }
 
 // name is that of the job of a trial, of which the first is 1.

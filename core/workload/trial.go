@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -20,8 +21,7 @@ const qualityLoss = 0.08
 // at the end of an epoch it reports what was measured at one batch, whatever its own, times 1 - 0.08 |offset|, plus its noise. Only the setting that was
 // measured is data; the rest is a model.
 type Trials struct {
-	Inputs       []Input
-	MostReplicas int
+	Inputs []Input
 
 	profile *profile
 	model   *measuredModel
@@ -38,6 +38,9 @@ type TrialsConfig struct {
 	CurveBatch  int // of the training whose metric they report; 0 for Batch
 	// Adapts has a trial choose the best batch for its devices by itself, as each epoch begins, whatever it was told: so does the agent of Pollux.
 	Adapts bool
+
+	Replicas, MaxReplicas int    // that their jobs ask for, and can use
+	Metric                string // that they are to report
 }
 
 // TrialShape is how a trial differs from what was measured.
@@ -47,53 +50,60 @@ type TrialShape struct {
 	Noise   float64 // added to all that it reports
 }
 
-// NewTrials reads the profile that trials go by. Problems with the config have paths as in the config of the workload.
-func NewTrials(ctx context.Context, c TrialsConfig) (*Trials, error) {
-	reader, application, batch, curveBatch := profileReader{folder: c.Profiles}, c.Application, c.Batch, c.CurveBatch
+// NewTrials reads the profile that trials go by. Problems with the config are told at once, with paths as in the config of the workload.
+func NewTrials(ctx context.Context, c TrialsConfig) (*Trials, core.Diagnostics, error) {
+	reader := profileReader{folder: c.Profiles}
 	names, err := reader.applications()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if !slices.Contains(names, application) {
-		return nil, core.Diagnostics{{Path: "application", Summary: fmt.Sprintf("no profile of %q in %q", application, filepath.ToSlash(c.Profiles)), Hint: core.SuggestHint(application, "names", names)}}
+	if !slices.Contains(names, c.Application) {
+		return nil, core.Diagnostics{{
+			Path: "simulated.application", Summary: fmt.Sprintf("no profile of %q in %q", c.Application, filepath.ToSlash(c.Profiles)), Hint: core.SuggestHint(c.Application, "names", names),
+		}}, nil
 	}
-	p := reader.read(ctx, application)
+	p := reader.read(ctx, c.Application)
 	if p == nil {
-		return nil, reader.problems.Err()
-	}
-	var found core.Diagnostics
-	outside := func(path string, batch int) {
-		found = append(found, core.Diagnostic{Path: path, Summary: fmt.Sprintf("%s was trained with batches from %d to %d, got %d", application, p.batch.Initial, p.batch.Max, batch)})
+		return nil, reader.problems, nil
 	}
 	t := &Trials{profile: p, Inputs: reader.inputs, adapts: c.Adapts, batches: core.GeometricBatches(p.batch)}
 	p.truth() // which is made once: trials may be made by several runs at a time
-	if batch == 0 {
-		batch = p.batch.Initial
-	}
-	if t.model = newMeasuredModel(p, batch, false); t.model == nil {
-		outside("batch", batch)
-	}
-	if curveBatch == 0 {
-		curveBatch = batch
-	}
-	if t.reports = p.reports(curveBatch); t.reports == nil {
-		outside("curve_batch", curveBatch)
-	}
-	if err := found.Err(); err != nil {
-		return nil, err
-	}
-	t.MostReplicas = t.model.maxReplicas
 	slices.SortFunc(t.Inputs, func(a, b Input) int { return strings.Compare(a.Path, b.Path) })
-	return t, nil
+	return t, t.check(&c), nil
 }
 
-// Metric is what the trials report.
-func (t *Trials) Metric() string { return t.reports[0][0].Metric }
-
-// Runs reports whether a trial can run at its batch on so many replicas, consolidated.
-func (t *Trials) Runs(replicas int) bool {
-	return t.model.stepSeconds(consolidated(replicas, profileDevicesPerNode), replicas) > 0
+// check finds what is wrong with a config, and sets what follows from it.
+func (t *Trials) check(c *TrialsConfig) (found core.Diagnostics) {
+	p := t.profile
+	problem := func(path, hint, format string, args ...any) {
+		found = append(found, core.Diagnostic{Path: path, Summary: fmt.Sprintf(format, args...), Hint: hint})
+	}
+	batch := cmp.Or(c.Batch, p.batch.Initial)
+	trained := fmt.Sprintf("%s was trained with batches from %d to %d", c.Application, p.batch.Initial, p.batch.Max)
+	if t.model = newMeasuredModel(p, batch, false); t.model == nil {
+		problem("simulated.batch", "", "%s, got %d", trained, batch)
+	}
+	curve := cmp.Or(c.CurveBatch, batch)
+	if t.reports = p.reports(curve); t.reports == nil && (c.CurveBatch > 0 || t.model != nil) {
+		problem("simulated.curve_batch", "", "%s, got %d", trained, curve)
+	}
+	if c.MaxReplicas > p.maxReplicas {
+		path := "job.max_replicas"
+		if c.MaxReplicas == c.Replicas {
+			path = "job.replicas"
+		}
+		problem(path, "", "must be at most %d, the most that %s runs on, got %d", p.maxReplicas, c.Application, c.MaxReplicas)
+	} else if t.model != nil && t.model.stepSeconds(consolidated(c.Replicas, profileDevicesPerNode), c.Replicas) == 0 {
+		problem("job.replicas", fmt.Sprintf("at most %d", t.model.mostReplicas()), "%s was not measured on %d replicas at a batch of %d", c.Application, c.Replicas, batch)
+	}
+	if reported := p.metric(); c.Metric != reported {
+		problem("metric", core.SuggestHint(c.Metric, "metrics", []string{reported}), "trials of %s report no %q", c.Application, c.Metric)
+	}
+	return found
 }
+
+// metric is what trainings of the application report.
+func (p *profile) metric() string { return p.reports(p.batch.Initial)[0][0].Metric }
 
 // Fill has a job, whose replicas are set, train as a trial.
 func (t *Trials) Fill(job *Job, s TrialShape) {
