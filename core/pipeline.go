@@ -161,13 +161,8 @@ func (p *Pipeline) Unfinished() []*Job {
 
 func (p *Pipeline) respond(ctx context.Context) error {
 	s, c := &p.state, &p.stages.Elasticity
-	if h, learns := c.Policy.(Historian); learns && len(s.report.Ended) > 0 {
-		s.asking = c.ID
-		err := h.Ended(ctx, &s.view, s.report.Ended)
-		s.asking = ""
-		if err != nil {
-			return s.malfunction(c.ID, "ended", err)
-		}
+	if err := s.tellEnded(ctx, c.ID, c.Policy); err != nil {
+		return err
 	}
 	if len(s.stale) == 0 {
 		return nil
@@ -346,7 +341,7 @@ func (p *Pipeline) wake() Wake {
 	}
 	if interval == 0 {
 		w.BySeconds = min(p.state.reviseAt, p.state.pools.again)
-		if p.state.outgrown || p.state.paused {
+		if p.state.outgrown || p.state.undecided() {
 			w.BySeconds = v.NowSeconds
 		}
 		return w
@@ -360,7 +355,7 @@ func (p *Pipeline) wake() Wake {
 // for has no say, for it is not asked again before another one changes its answer.
 func (p *Pipeline) StandsUntil() float64 {
 	s := &p.state
-	if s.outgrown || s.paused {
+	if s.outgrown || s.undecided() {
 		return s.view.NowSeconds
 	}
 	for i := range s.unseated { // all others run
