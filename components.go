@@ -48,6 +48,10 @@ func Builtins() Catalog {
 			admission.NewQuota(),
 			admission.NewVirtualClusters(),
 			admission.NewConvergence(),
+			admission.NewMedian(),
+			admission.NewSuccessiveHalving(),
+			admission.NewASHA(),
+			admission.NewHyperband(),
 		},
 		Allocation: []core.Factory[core.Allocator]{
 			allocation.NewFIFO(),

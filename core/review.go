@@ -134,13 +134,17 @@ func (s *state) pause(j *Job, why Reason) {
 	s.letGo(j)
 	j.WaitingReason = why
 	s.touch(j.ID)
-	m := s.marks[j.ID]
-	m.paused, s.paused = s.view.Round, true
-	if !m.held {
-		m.held, s.held = true, insertJob(s.held, j)
-	}
+	s.marks[j.ID].paused, s.paused = s.view.Round, true
+	s.keepBack(j)
 	if j.State != Pending {
 		s.withdraw(j)
+	}
+}
+
+// keepBack notes that a reviewer holds a job back.
+func (s *state) keepBack(j *Job) {
+	if m := s.marks[j.ID]; !m.held {
+		m.held, s.held = true, insertJob(s.held, j)
 	}
 }
 

@@ -39,7 +39,8 @@ type Reviewer interface {
 	// the other stages of a round, when admitted jobs told of their metrics since the round before, or jobs are held back; jobs are all of these, by
 	// JobID. While some are held back, a round in which anything happened is followed by another, so that a reviewer can wait for what comes of it.
 	// End ends a job, which counts as completed, with the reason of the verdict. Defer takes the devices and the admission of a job that is not pinned:
-	// it is held back until Admit, which is asked about it from the next round on, lets it go on. Admit, and Defer for one that is held back, do nothing.
+	// it is held back until Admit, which is asked about it from the next round on, lets it go on. A job that Admit defers as awaiting results is held back as
+	// well. Admit, and Defer for one that is held back, do nothing.
 	Review(ctx context.Context, v *View, jobs []*Job) ([]Verdict, error)
 }
 
