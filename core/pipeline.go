@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"time"
 )
@@ -198,11 +199,10 @@ func (p *Pipeline) admit(ctx context.Context) error {
 }
 
 // askAdmitters asks one admitter after the other about the jobs that those before it admit. They are to be asked again
-// when one of them rejected a job that another one, asked before it, had counted on.
+// when one of them rejected a job that another one, asked before it, had counted on. Reviewers come first, so that nobody counts on a job that they hold back.
 func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
 	s := &p.state
-	for i := range p.stages.Admission {
-		c := &p.stages.Admission[i]
+	for i, c := range p.admitters() {
 		if len(s.asked) == 0 {
 			break
 		}
@@ -225,6 +225,25 @@ func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
 		}
 	}
 	return again, nil
+}
+
+// admitters are those of the composition, reviewers first, in their order otherwise.
+func (p *Pipeline) admitters() iter.Seq2[int, *Component[Admitter]] {
+	return func(yield func(int, *Component[Admitter]) bool) {
+		n := 0
+		for _, first := range [...]bool{true, false} {
+			for i := range p.stages.Admission {
+				c := &p.stages.Admission[i]
+				if _, reviews := c.Policy.(Reviewer); reviews != first {
+					continue
+				}
+				if !yield(n, c) {
+					return
+				}
+				n++
+			}
+		}
+	}
 }
 
 // admission asks an admitter, by the curves of the jobs if it looks at them.

@@ -170,8 +170,11 @@ func TestReviewOfOthersIsRefused(t *testing.T) {
 func TestRoundsFollowWhileJobsAreHeldBack(t *testing.T) {
 	b := &script{observations: []core.Observation{
 		{Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4)}},
-		{NowSeconds: 60, Events: []core.Event{reported(0, 60, 1, 0)}}, {NowSeconds: 60}, {NowSeconds: 61},
-		{NowSeconds: 70, Events: []core.Event{{Kind: core.JobFinished, AtSeconds: 70, Job: 1}}}, {NowSeconds: 70},
+		{NowSeconds: 60, Events: []core.Event{reported(0, 60, 1, 0)}},
+		{NowSeconds: 60},
+		{NowSeconds: 61},
+		{NowSeconds: 70, Events: []core.Event{{Kind: core.JobFinished, AtSeconds: 70, Job: 1}}},
+		{NowSeconds: 70},
 		{NowSeconds: 80, Events: []core.Event{{Kind: core.JobProgressed, AtSeconds: 80, Job: 0}}},
 	}}
 	p := core.NewPipeline(twoNodes(), judged(judge{}), core.RoundOptions{OnEvents: true}, nil)

@@ -40,7 +40,7 @@ type Reviewer interface {
 	// JobID. While some are held back, a round in which anything happened is followed by another, so that a reviewer can wait for what comes of it.
 	// End ends a job, which counts as completed, with the reason of the verdict. Defer takes the devices and the admission of a job that is not pinned:
 	// it is held back until Admit, which is asked about it from the next round on, lets it go on. A job that Admit defers as awaiting results is held back as
-	// well. Admit, and Defer for one that is held back, do nothing.
+	// well. The Admit of reviewers is asked before that of other admitters. Admit, and Defer for one that is held back, do nothing.
 	Review(ctx context.Context, v *View, jobs []*Job) ([]Verdict, error)
 }
 

@@ -18,7 +18,7 @@ import (
 func play(t *testing.T, r Rule, happens string) (goOn, wait, stop []Trial) {
 	t.Helper()
 	there := map[Trial]bool{}
-	for _, word := range strings.Fields(happens) {
+	for word := range strings.FieldsSeq(happens) {
 		var id Trial
 		var step, value float64
 		var first, last Trial
@@ -44,7 +44,7 @@ func play(t *testing.T, r Rule, happens string) (goOn, wait, stop []Trial) {
 		default:
 			t.Fatalf("what is %q?", word)
 		}
-		for id := Trial(0); id < 100; id++ { // to ask at any time changes nothing but what waits, see TestAskingChangesNothing
+		for id := range Trial(100) { // to ask at any time changes nothing but what waits, see TestAskingChangesNothing
 			if there[id] {
 				r.Decide(id)
 			}
