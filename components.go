@@ -50,6 +50,10 @@ func Builtins() Catalog {
 			admission.NewQuota(),
 			admission.NewVirtualClusters(),
 			admission.NewConvergence(),
+			admission.NewMedian(),
+			admission.NewSuccessiveHalving(),
+			admission.NewASHA(),
+			admission.NewHyperband(),
 		},
 		Allocation: []core.Factory[core.Allocator]{
 			allocation.NewFIFO(),

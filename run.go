@@ -121,6 +121,7 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 		return nil, err
 	}
 	c.noteShares(e.cluster, e.jobs.Foreseen())
+	c.noteTrials(e.jobs)
 	stages, err := BuildStages(c.Config, e.log)
 	if err != nil {
 		return nil, err

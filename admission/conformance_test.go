@@ -3,6 +3,7 @@ package admission
 import (
 	"testing"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
 )
 
@@ -19,7 +20,20 @@ func TestConformance(t *testing.T) {
 	t.Run("deadline with all levels", func(t *testing.T) {
 		coretest.RunAdmitter(t, NewDeadline(), coretest.Pinning(), coretest.Deadlines(), coretest.WithConfig(map[string]any{"levels": "all"}))
 	})
-	t.Run("convergence", func(t *testing.T) { coretest.RunAdmitter(t, NewConvergence(), coretest.Pinning()) })
+	t.Run("convergence", func(t *testing.T) {
+		coretest.RunAdmitter(t, NewConvergence(), coretest.Pinning(), coretest.Reporting())
+	})
+	for name, f := range map[string]core.Factory[core.Admitter]{
+		"median": NewMedian(), "successive_halving": NewSuccessiveHalving(), "asha": NewASHA(), "hyperband": NewHyperband(),
+	} {
+		t.Run(name, func(t *testing.T) { coretest.RunAdmitter(t, f, coretest.Pinning(), coretest.Reporting()) })
+	}
+	t.Run("asha that promotes", func(t *testing.T) {
+		coretest.RunAdmitter(t, NewASHA(), coretest.Pinning(), coretest.Reporting(), coretest.WithConfig(map[string]any{"variant": variantPromote, "reduction": 2}))
+	})
+	t.Run("successive_halving of a declared cohort", func(t *testing.T) {
+		coretest.RunAdmitter(t, NewSuccessiveHalving(), coretest.Reporting(), coretest.WithConfig(map[string]any{"trials": 4, "reduction": 2, "max_step": 16}))
+	})
 	t.Run("quota", func(t *testing.T) { coretest.RunAdmitter(t, NewQuota(), coretest.Pinning()) })
 	t.Run("quota with limits", func(t *testing.T) {
 		coretest.RunAdmitter(t, NewQuota(), coretest.Pinning(), coretest.WithConfig(map[string]any{

@@ -113,6 +113,9 @@ func (s *state) takeVerdicts(component string, verdicts []Verdict) error {
 		case Reject:
 			s.reject(j, v)
 		default:
+			if v.Reason == AwaitingResults {
+				s.keepBack(j) // as after a restart, of which its reviewer knows and nobody else
+			}
 			s.expect(j, &v)
 			if j.WaitingReason != v.Reason || s.expectsOther(&v) {
 				j.WaitingReason = v.Reason

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"time"
 )
@@ -161,13 +162,8 @@ func (p *Pipeline) Unfinished() []*Job {
 
 func (p *Pipeline) respond(ctx context.Context) error {
 	s, c := &p.state, &p.stages.Elasticity
-	if h, learns := c.Policy.(Historian); learns && len(s.report.Ended) > 0 {
-		s.asking = c.ID
-		err := h.Ended(ctx, &s.view, s.report.Ended)
-		s.asking = ""
-		if err != nil {
-			return s.malfunction(c.ID, "ended", err)
-		}
+	if err := s.tellEnded(ctx, c.ID, c.Policy); err != nil {
+		return err
 	}
 	if len(s.stale) == 0 {
 		return nil
@@ -203,11 +199,10 @@ func (p *Pipeline) admit(ctx context.Context) error {
 }
 
 // askAdmitters asks one admitter after the other about the jobs that those before it admit. They are to be asked again
-// when one of them rejected a job that another one, asked before it, had counted on.
+// when one of them rejected a job that another one, asked before it, had counted on. Reviewers come first, so that nobody counts on a job that they hold back.
 func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
 	s := &p.state
-	for i := range p.stages.Admission {
-		c := &p.stages.Admission[i]
+	for i, c := range p.admitters() {
 		if len(s.asked) == 0 {
 			break
 		}
@@ -230,6 +225,25 @@ func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
 		}
 	}
 	return again, nil
+}
+
+// admitters are those of the composition, reviewers first, in their order otherwise.
+func (p *Pipeline) admitters() iter.Seq2[int, *Component[Admitter]] {
+	return func(yield func(int, *Component[Admitter]) bool) {
+		n := 0
+		for _, first := range [...]bool{true, false} {
+			for i := range p.stages.Admission {
+				c := &p.stages.Admission[i]
+				if _, reviews := c.Policy.(Reviewer); reviews != first {
+					continue
+				}
+				if !yield(n, c) {
+					return
+				}
+				n++
+			}
+		}
+	}
 }
 
 // admission asks an admitter, by the curves of the jobs if it looks at them.
@@ -346,7 +360,7 @@ func (p *Pipeline) wake() Wake {
 	}
 	if interval == 0 {
 		w.BySeconds = min(p.state.reviseAt, p.state.pools.again)
-		if p.state.outgrown || p.state.paused {
+		if p.state.outgrown || p.state.undecided() {
 			w.BySeconds = v.NowSeconds
 		}
 		return w
@@ -360,7 +374,7 @@ func (p *Pipeline) wake() Wake {
 // for has no say, for it is not asked again before another one changes its answer.
 func (p *Pipeline) StandsUntil() float64 {
 	s := &p.state
-	if s.outgrown || s.paused {
+	if s.outgrown || s.undecided() {
 		return s.view.NowSeconds
 	}
 	for i := range s.unseated { // all others run

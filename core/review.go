@@ -5,12 +5,14 @@ import (
 	"slices"
 )
 
-// review asks the admitters that look at jobs as they go on whom to end and whom to hold back.
+// review asks the admitters that look at jobs as they go on whom to end and whom to hold back. Those that are held back are shown each time, for what
+// becomes of them is up to others.
 func (p *Pipeline) review(ctx context.Context) error {
 	s := &p.state
 	s.reviewed = s.reviewed[:0]
 	s.reported = slices.DeleteFunc(s.reported, func(j *Job) bool { return j.State != Waiting && j.State != Running })
-	if len(s.reported) == 0 {
+	s.reported = append(s.reported, s.held...)
+	if len(s.reported) == 0 && len(s.report.Ended) == 0 {
 		return nil
 	}
 	slices.SortFunc(s.reported, compareJobs)
@@ -18,6 +20,12 @@ func (p *Pipeline) review(ctx context.Context) error {
 		c := &p.stages.Admission[i]
 		reviewer, looks := c.Policy.(Reviewer)
 		if !looks {
+			continue
+		}
+		if err := s.tellEnded(ctx, c.ID, c.Policy); err != nil {
+			return err
+		}
+		if len(s.reported) == 0 {
 			continue
 		}
 		if err := s.ask(ctx, c.ID, c.Policy, nil, func() error {
@@ -29,6 +37,21 @@ func (p *Pipeline) review(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// tellEnded tells a stage that learns from how jobs end of those that ended since the round before.
+func (s *state) tellEnded(ctx context.Context, component string, policy any) error {
+	h, learns := policy.(Historian)
+	if !learns || len(s.report.Ended) == 0 {
+		return nil
+	}
+	s.asking = component
+	err := h.Ended(ctx, &s.view, s.report.Ended)
+	s.asking = ""
+	if err != nil {
+		return s.malfunction(component, "ended", err)
 	}
 	return nil
 }
@@ -47,16 +70,19 @@ func (s *state) takeReview(component string, verdicts []Verdict) error {
 	for i := range verdicts {
 		v := &verdicts[i]
 		j := s.view.Job(v.Job)
-		if v.Job <= last || j == nil || j.State != Waiting && j.State != Running {
-			return s.broken(component, v.Job, RuleAnswerForAsked, "verdict %d is for job %d, which is not admitted, was already answered, or is out of order", i, v.Job)
+		if v.Job <= last || j == nil || j.State == Pending && !s.marks[v.Job].held {
+			return s.broken(component, v.Job, RuleAnswerForAsked, "verdict %d is for job %d, which is neither admitted nor held back, was already answered, or is out of order", i, v.Job)
 		}
 		last = v.Job
 		if err := s.checkAllowed(component, v, Admit, Defer, End); err != nil {
 			return err
 		}
+		if v.Code == Defer && j.Pinned && j.State == Running {
+			return s.broken(component, v.Job, RulePinnedStays, "holds it back")
+		}
 	}
 	for _, v := range verdicts {
-		if v.Code == Admit || slices.ContainsFunc(s.reviewed, func(c Change) bool { return c.Job == v.Job }) {
+		if v.Code == Admit || v.Code == Defer && s.marks[v.Job].held || slices.ContainsFunc(s.reviewed, func(c Change) bool { return c.Job == v.Job }) {
 			continue
 		}
 		c := Change{Round: s.view.Round, Action: Finish, Job: v.Job, Reason: v.Reason, By: component}
@@ -109,9 +135,32 @@ func (s *state) pause(j *Job, why Reason) {
 	j.WaitingReason = why
 	s.touch(j.ID)
 	s.marks[j.ID].paused, s.paused = s.view.Round, true
+	s.keepBack(j)
 	if j.State != Pending {
 		s.withdraw(j)
 	}
+}
+
+// keepBack notes that a reviewer holds a job back.
+func (s *state) keepBack(j *Job) {
+	if m := s.marks[j.ID]; !m.held {
+		m.held, s.held = true, insertJob(s.held, j)
+	}
+}
+
+// letOn notes that a job that a reviewer held back is admitted again.
+func (s *state) letOn(j *Job) {
+	if m := s.marks[j.ID]; m.held {
+		m.held, s.held = false, removeJob(s.held, j)
+	}
+}
+
+// undecided reports whether a round is to follow because jobs are held back: a reviewer may answer otherwise about them once it has seen what came of
+// the last round, and nothing need happen any more that would call for one.
+func (s *state) undecided() bool {
+	return s.paused || len(s.held) > 0 && (len(s.report.Ended) > 0 || slices.ContainsFunc(s.report.Events, func(e Event) bool {
+		return e.Kind != JobProgressed && e.Kind != JobMeasured
+	}))
 }
 
 // letGo takes a job's devices away in this round, before anybody is asked about them.

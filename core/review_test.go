@@ -11,7 +11,8 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// judge ends jobs that report 1 or more, holds those back that report 0 or less, and admits nobody that reported before 180 s.
+// judge ends jobs that report 1 or more, holds those back that report 0 or less, and admits nobody that reported before 180 s. A report of 7 prunes those that
+// it holds back.
 type judge struct {
 	verdicts []core.Verdict // instead, in the round after the first
 }
@@ -29,8 +30,15 @@ func (g judge) Review(_ context.Context, _ *core.View, reported []*core.Job) (ve
 	if g.verdicts != nil {
 		return g.verdicts, nil
 	}
+	best := 0.0
+	for _, j := range reported {
+		p, _ := j.Series("score").Latest()
+		best = max(best, p.Value)
+	}
 	for _, j := range reported {
 		switch p, _ := j.Series("score").Latest(); {
+		case j.State == core.Pending && best == 7:
+			verdicts = append(verdicts, core.Verdict{Job: j.ID, Code: core.End, Reason: core.Pruned})
 		case p.Value >= 1:
 			verdicts = append(verdicts, core.Verdict{Job: j.ID, Code: core.End, Reason: core.Converged})
 		case p.Value <= 0:
@@ -72,13 +80,22 @@ func TestReview(t *testing.T) {
 				"4 at 180: active [0 1 2], waiting 1, used 8; stop 2 preempted_by_priority by placement/fake; start 1 1[0,1,2,3] by placement/fake",
 			},
 		},
-		"one without devices ends, and is held back, as well": {
-			[][]core.Event{first, {reported(2, 30, 1, 0)}, {reported(2, 90, 2, 1)}, {reported(2, 150, 3, 1)}},
+		"one without devices is held back, and ends, as well": {
+			[][]core.Event{first, {reported(2, 30, 1, 0)}, {reported(2, 90, 2, 1)}, nil},
 			[]string{
 				"1 at 0: active [0 1 2], waiting 1, used 8; start 0 0[0,1,2,3] by placement/fake; start 1 1[0,1,2,3] by placement/fake; 2 defer waiting_for_devices by placement/fake",
 				"2 at 60: active [0 1], waiting 0, used 8; pause 2 awaiting_results by admission/fake; 2 defer awaiting_results by admission/fake",
-				"3 at 120: active [0 1], waiting 0, used 8",
-				"4 at 180: active [0 1 2], waiting 1, used 8; 2 defer waiting_for_devices by placement/fake",
+				"3 at 120: active [0 1], waiting 0, used 8; finish 2 converged by admission/fake; 2 end converged by admission/fake; 2 completed",
+				"4 at 180: active [0 1], waiting 0, used 8",
+			},
+		},
+		"one that is held back ends by what another one reports": {
+			[][]core.Event{first, {reported(1, 30, 1, 0)}, {reported(0, 90, 2, 7)}, nil},
+			[]string{
+				"1 at 0: active [0 1 2], waiting 1, used 8; start 0 0[0,1,2,3] by placement/fake; start 1 1[0,1,2,3] by placement/fake; 2 defer waiting_for_devices by placement/fake",
+				"2 at 60: active [0 2], waiting 0, used 8; pause 1 awaiting_results by admission/fake; start 2 1[0,1,2,3] by placement/fake; 1 defer awaiting_results by admission/fake",
+				"3 at 120: active [2], waiting 0, used 4; finish 0 converged by admission/fake; finish 1 pruned by admission/fake; move 2 0[0,1,2,3] by placement/fake; 0 end converged by admission/fake; 1 end pruned by admission/fake; 0 completed; 1 completed",
+				"4 at 180: active [2], waiting 0, used 4",
 			},
 		},
 		"what a job that has ended reports is nothing": {
@@ -128,22 +145,82 @@ func TestAJobHeldBackIsAskedAboutInTheNextRound(t *testing.T) {
 
 func TestReviewOfOthersIsRefused(t *testing.T) {
 	for name, verdicts := range map[string][]core.Verdict{
-		"a job that is not there":    {{Job: 7, Code: core.End}},
-		"a job twice":                {{Job: 0, Code: core.End}, {Job: 0, Code: core.Defer}},
-		"jobs out of order":          {{Job: 1, Code: core.End}, {Job: 0, Code: core.End}},
-		"a rejection":                {{Job: 0, Code: core.Reject}},
-		"a reason out of the list":   {{Job: 0, Code: core.End, Reason: core.AwaitingResults + 1}},
-		"evidence that is no number": {{Job: 0, Code: core.Defer, Wanted: math.NaN()}},
+		"a job that is not there":     {{Job: 7, Code: core.End}},
+		"a job twice":                 {{Job: 0, Code: core.End}, {Job: 0, Code: core.Defer}},
+		"jobs out of order":           {{Job: 1, Code: core.End}, {Job: 0, Code: core.End}},
+		"a rejection":                 {{Job: 0, Code: core.Reject}},
+		"a reason out of the list":    {{Job: 0, Code: core.End, Reason: core.AwaitingResults + 1}},
+		"a job that nobody held back": {{Job: 2, Code: core.End}},
+		"a pinned job held back":      {{Job: 1, Code: core.Defer, Reason: core.AwaitingResults}},
+		"evidence that is no number":  {{Job: 0, Code: core.Defer, Wanted: math.NaN()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &script{observations: []core.Observation{
-				{Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4)}}, {NowSeconds: 60, Events: []core.Event{reported(0, 30, 1, 0.5)}},
-			}}
+			first := []core.Event{submit(0, 0, 4), submit(1, 0, 4), submit(2, 0, 4)}
+			first[1].Spec.Pinned, first[2].Spec.Suspended = true, true
+			b := &script{observations: []core.Observation{{Events: first}, {NowSeconds: 60, Events: []core.Event{reported(0, 30, 1, 0.5)}}}}
 			p := core.NewPipeline(twoNodes(), judged(judge{verdicts: verdicts}), core.RoundOptions{IntervalSeconds: 60}, nil)
 			if err := p.Run(t.Context(), b); err == nil {
 				t.Error("no error, want a broken invariant")
 			}
 		})
+	}
+}
+
+// While jobs are held back, a round in which something happened is followed by another, also without an interval, and a quiet one is not.
+func TestRoundsFollowWhileJobsAreHeldBack(t *testing.T) {
+	b := &script{observations: []core.Observation{
+		{Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4)}},
+		{NowSeconds: 60, Events: []core.Event{reported(0, 60, 1, 0)}},
+		{NowSeconds: 60},
+		{NowSeconds: 61},
+		{NowSeconds: 70, Events: []core.Event{{Kind: core.JobFinished, AtSeconds: 70, Job: 1}}},
+		{NowSeconds: 70},
+		{NowSeconds: 80, Events: []core.Event{{Kind: core.JobProgressed, AtSeconds: 80, Job: 0}}},
+	}}
+	p := core.NewPipeline(twoNodes(), judged(judge{}), core.RoundOptions{OnEvents: true}, nil)
+	if err := p.Run(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	var by []float64
+	for _, w := range b.wakes {
+		by = append(by, w.BySeconds)
+	}
+	never := math.Inf(1)
+	if diff := cmp.Diff([]float64{never, never, 60, never, never, 70, never, never}, by); diff != "" {
+		t.Error("rounds due by, want, got:", diff)
+	}
+}
+
+// obituary is a judge that is told how jobs end.
+type obituary struct {
+	judge
+	told *[]string
+}
+
+func (o obituary) Ended(_ context.Context, v *core.View, jobs []*core.Job) error {
+	for _, j := range jobs {
+		p, _ := j.Series("score").Latest()
+		*o.told = append(*o.told, fmt.Sprintf("round %d: %d %v with %v", v.Round, j.ID, j.State, p.Value))
+	}
+	return nil
+}
+
+// A reviewer that is a historian is told of jobs that ended, with what they reported last, and once.
+func TestReviewersAreToldOfEnds(t *testing.T) {
+	var got []string
+	stages := judged(judge{})
+	stages.Admission[0].Policy = obituary{told: &got}
+	b := &script{observations: []core.Observation{
+		{Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4)}},
+		{NowSeconds: 60, Events: []core.Event{reported(0, 60, 1, 0.25), {Kind: core.JobFinished, AtSeconds: 60, Job: 0}, reported(1, 60, 1, 1)}},
+		{NowSeconds: 120},
+	}}
+	p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+	if err := p.Run(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"round 2: 0 completed with 0.25"}, got); diff != "" {
+		t.Error("want, got:", diff)
 	}
 }
 

@@ -35,10 +35,13 @@ type Promiser interface {
 // back.
 type Reviewer interface {
 	Admitter
-	// Review answers for admitted jobs, in JobID order; one without a verdict goes on. It is asked before the other stages of a round, when admitted
-	// jobs told of their metrics since the round before; reported are these, by JobID. End ends a job, which counts as completed, with the reason
-	// of the verdict. Defer takes its devices and its admission: Admit is asked about it from the next round on. Admit does nothing.
-	Review(ctx context.Context, v *View, reported []*Job) ([]Verdict, error)
+	// Review answers for admitted jobs and for those that a reviewer holds back, in JobID order; one without a verdict stays as it is. It is asked before
+	// the other stages of a round, when admitted jobs told of their metrics since the round before, or jobs are held back; jobs are all of these, by
+	// JobID. While some are held back, a round in which anything happened is followed by another, so that a reviewer can wait for what comes of it.
+	// End ends a job, which counts as completed, with the reason of the verdict. Defer takes the devices and the admission of a job that is not pinned:
+	// it is held back until Admit, which is asked about it from the next round on, lets it go on. A job that Admit defers as awaiting results is held back as
+	// well. The Admit of reviewers is asked before that of other admitters. Admit, and Defer for one that is held back, do nothing.
+	Review(ctx context.Context, v *View, jobs []*Job) ([]Verdict, error)
 }
 
 // Allocator decides how many devices of which type each job gets.
@@ -84,10 +87,11 @@ type Discarder interface {
 	Discard() error
 }
 
-// Historian is implemented by an elasticity that learns from how jobs end.
+// Historian is implemented by an elasticity, or a Reviewer, that learns from how jobs end.
 type Historian interface {
-	// Ended tells the jobs that ended since the round before, by JobID, before Respond and also when no job is asked about.
-	// Progress is the work done and State says how they ended. The jobs are valid during the call only.
+	// Ended tells the jobs that ended since the round before, by JobID, before Respond, or before Review, and also when no job is asked about.
+	// Progress is the work done and State says how they ended; a reviewer is not told of those that reviewers ended, or admission rejected. The jobs are
+	// valid during the call only.
 	Ended(ctx context.Context, v *View, jobs []*Job) error
 }
 

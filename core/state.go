@@ -26,6 +26,7 @@ type state struct {
 	evicted   []*Job   // that get the same devices again
 	reported  []*Job   // that told of a metric since the round before
 	reviewed  []Change // that finish and pause jobs in this round
+	held      []*Job   // pending ones that a reviewer held back, by JobID
 	blocked   bool     // a blocking grant was not seated
 	recorded  bool     // the round was decided by an earlier scheduler, and nobody is asked
 	changes   []Change
@@ -44,7 +45,7 @@ type state struct {
 	missing   missing
 	pools     pools
 	shrunken  bool     // nodes left, or jobs were edited: an admitted job may be too large
-	paused    bool     // a reviewer held jobs back in this round: the next one asks about them
+	paused    bool     // a reviewer held jobs back in this round: the next one asks about them, see undecided
 	outgrown  bool     // one that waits is, and no nodes may join: the next round rejects it
 	capacity  Capacity // counted when the first job is looked at
 	oneType   string   // id of the allocator, if it puts each job on one type
@@ -56,6 +57,7 @@ type mark struct {
 	grant, verdict, tuning                                                         int // indices into the grants, the unseated verdicts and the tunings
 	replicas                                                                       int // granted
 
+	held      bool    // a reviewer holds it back
 	nodesTold bool    // the job was told which devices it misses
 	expected  float64 // when it was told last that nodes come
 }
@@ -328,6 +330,7 @@ func (s *state) forgetEnded() {
 		delete(s.shares, j.ID)
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(j *Job) bool { return j.State.Ended() })
+	s.held = slices.DeleteFunc(s.held, func(j *Job) bool { return j.State.Ended() })
 	left := 0
 	for i, id := range s.view.Active {
 		if s.view.Jobs[id] != nil {
@@ -452,6 +455,7 @@ func (s *state) admitRest() {
 // admit makes a pending job a candidate. It is still listed as pending.
 func (s *state) admit(j *Job) {
 	j.State = Waiting
+	s.letOn(j)
 	s.view.Waiting++
 	j.WaitingReason = NoReason
 	s.view.journal.add(j.ID)

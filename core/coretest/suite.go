@@ -26,6 +26,7 @@ type options struct {
 	tiers     bool
 	pools     bool
 	sharing   bool
+	reporting bool
 }
 
 // WithConfig creates the policy with these settings in place of its defaults, as they stand in a config file.
@@ -51,6 +52,9 @@ func Sharing() Option { return func(o *options) { o.sharing = true } }
 
 // Pools gives some of the random worlds pools, whose nodes are provisioned, drain and go. The suite of scalers asks for it.
 func Pools() Option { return func(o *options) { o.pools = true } }
+
+// Reporting has jobs of the random worlds be trials of experiments, most of them, and report metrics, steps that they told before included. The suites of reviewers ask for it.
+func Reporting() Option { return func(o *options) { o.reporting = true } }
 
 // slot is what a suite knows of one stage.
 type slot[S any] struct {

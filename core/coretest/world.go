@@ -30,6 +30,7 @@ type world struct {
 	divides   bool // placement divides CPUs and memory, so that a job may run with less than it asks for
 	deadlines bool // some jobs have deadlines
 	tiers     bool // some jobs have tiers
+	reports   bool // jobs are trials, and report
 	events    []core.Event
 
 	deviceMemory []float64 // of the devices of a type, where jobs share what nodes have
@@ -138,6 +139,7 @@ func (w *world) step() core.Observation {
 	w.drawNodeEvents(from)
 	w.drawJoining(from)
 	w.drawJobEvents(from)
+	w.drawReports(from)
 	w.drawSubmissions(from)
 	slices.SortStableFunc(w.events, func(a, b core.Event) int {
 		return cmp.Or(cmp.Compare(a.AtSeconds, b.AtSeconds), cmp.Compare(a.Kind, b.Kind))
@@ -210,6 +212,28 @@ func (w *world) drawJobEvents(from float64) {
 	}
 }
 
+// drawReports has jobs report, those that run and now and then others: a message may come late.
+func (w *world) drawReports(from float64) {
+	if !w.reports {
+		return
+	}
+	for _, j := range w.view.Jobs {
+		if j == nil || j.State != core.Running && rapid.IntRange(0, 7).Draw(w.t, "late report") > 0 {
+			continue
+		}
+		metric := rapid.SampledFrom([]string{"loss", "loss", "accuracy"}).Draw(w.t, "metric")
+		latest, _ := j.Series(metric).Latest()
+		step := latest.Step
+		for range rapid.SampledFrom([]int{0, 1, 1, 2}).Draw(w.t, "reports") {
+			step = max(0, step+rapid.SampledFrom([]float64{1, 1, 2, 9, -3}).Draw(w.t, "steps"))
+			w.events = append(w.events, core.Event{
+				Kind: core.JobReported, AtSeconds: w.drawMoment(from), Job: j.ID, Metric: metric, Step: step,
+				Value: rapid.SampledFrom([]float64{0, 0.25, 0.5, 0.5, 1, -2}).Draw(w.t, "value"),
+			})
+		}
+	}
+}
+
 func (w *world) drawSubmissions(from float64) {
 	alive := 0
 	for _, j := range w.view.Jobs {
@@ -264,6 +288,9 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 	}
 	if w.tiers {
 		spec.Tier = rapid.SampledFrom(append(core.Tiers(), "")).Draw(t, "tier")
+	}
+	if w.reports {
+		spec.Experiment = rapid.SampledFrom([]string{"", "search", "search", "other"}).Draw(t, "experiment")
 	}
 	if w.pins {
 		spec.Pinned = rapid.Bool().Draw(t, "pinned")
