@@ -78,11 +78,12 @@ func follow(script []string) {
 				fmt.Println(strings.Repeat("[", 100_000))
 			case "!mute":
 				_ = os.Stdout.Close()
-			case "!child": // which outlives its parent, and holds what it writes to
+			case "!child": // which outlives its parent, holds what it writes to, and a lock for as long as it lives
+				lock, _ := os.Create(argument)
+				_ = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)
 				child := exec.Command("sleep", "3600")
-				child.Stdout, child.Stderr = os.Stdout, os.Stderr
+				child.Stdout, child.Stderr, child.ExtraFiles = os.Stdout, os.Stderr, []*os.File{lock}
 				_ = child.Start()
-				_ = os.WriteFile(argument, []byte(strconv.Itoa(child.Process.Pid)), 0o600)
 			case "!stray": // which left the group
 				child := exec.Command("sleep", "3600")
 				child.Stdout, child.Stderr = os.Stdout, os.Stderr
