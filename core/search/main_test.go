@@ -32,6 +32,10 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if len(os.Args) > 2 && os.Args[1] == "recorded" {
+		if len(os.Args) > 4 { // bytes that a file may have
+			limit, _ := strconv.ParseUint(os.Args[4], 10, 64)
+			_ = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit})
+		}
 		runRecorded(os.Args[2], os.Args[3])
 		os.Exit(0)
 	}
