@@ -147,14 +147,7 @@ func TestExternalFaults(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"child", "hangs"} {
-		pid := pidIn(t, filepath.Join(folder, name))
-		for range 100 { // the kernel takes a moment
-			if syscall.Kill(pid, 0) != nil || zombie(pid) {
-				break
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-		if syscall.Kill(pid, 0) == nil && !zombie(pid) {
+		if !released(t, filepath.Join(folder, name)) {
 			t.Errorf("%s: the child of the search is left", name)
 		}
 	}
@@ -174,10 +167,21 @@ func pidIn(t *testing.T, path string) int {
 	return pid
 }
 
-// zombie reports whether a process has ended and nobody has asked how.
-func zombie(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && strings.Contains(string(text), ") Z ")
+// released reports whether nobody holds a lock, or soon does not.
+func released(t *testing.T, path string) bool {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for range 200 { // the kernel takes a moment to end processes
+		if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			return true
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return false
 }
 
 func TestExternalThatCannotStart(t *testing.T) {

@@ -32,9 +32,14 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if len(os.Args) > 2 && os.Args[1] == "recorded" {
+		if len(os.Args) > 4 { // bytes that a file may have
+			limit, _ := strconv.ParseUint(os.Args[4], 10, 64)
+			_ = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit})
+		}
 		runRecorded(os.Args[2], os.Args[3])
 		os.Exit(0)
 	}
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // or else each of them takes a second to end under the race detector
 	goleak.VerifyTestMain(m)
 }
 
@@ -78,11 +83,12 @@ func follow(script []string) {
 				fmt.Println(strings.Repeat("[", 100_000))
 			case "!mute":
 				_ = os.Stdout.Close()
-			case "!child": // which outlives its parent, and holds what it writes to
+			case "!child": // which outlives its parent, holds what it writes to, and a lock for as long as it lives
+				lock, _ := os.Create(argument)
+				_ = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)
 				child := exec.Command("sleep", "3600")
-				child.Stdout, child.Stderr = os.Stdout, os.Stderr
+				child.Stdout, child.Stderr, child.ExtraFiles = os.Stdout, os.Stderr, []*os.File{lock}
 				_ = child.Start()
-				_ = os.WriteFile(argument, []byte(strconv.Itoa(child.Process.Pid)), 0o600)
 			case "!stray": // which left the group
 				child := exec.Command("sleep", "3600")
 				child.Stdout, child.Stderr = os.Stdout, os.Stderr

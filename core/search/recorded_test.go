@@ -283,6 +283,23 @@ func TestRecordSkips(t *testing.T) {
 	}
 }
 
+// A record that cannot be written ends the search, for what it answers then would be lost. Where there is room again it goes on.
+func TestRecordOnAFullDisk(t *testing.T) {
+	path := filepath.Join(quickFolder(t), "record")
+	out, err := exec.Command(os.Args[0], "recorded", path, "tpe", "3000").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "record of a search: write "+path+": file too large") {
+		t.Fatalf("it says %q, %v", out, err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || len(text) != 3000 || text[2999] == '\n' {
+		t.Fatalf("%d bytes, %v, want 3000 that end in the middle of a line", len(text), err)
+	}
+	again, whole := walk(t, path, "tpe", recordSteps), walk(t, filepath.Join(quickFolder(t), "record"), "tpe", recordSteps)
+	if fmt.Sprint(again.Trials) != fmt.Sprint(whole.Trials) {
+		t.Errorf("the trials are %v, want %v", again.Trials, whole.Trials)
+	}
+}
+
 func TestRecordWithoutFolder(t *testing.T) {
 	if _, err := recordOf(t, "random").Record(filepath.Join(t.TempDir(), "no", "such", "folder"), 7, nil); err == nil {
 		t.Error("a record in a folder that is not there is made")

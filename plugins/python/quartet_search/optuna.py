@@ -66,7 +66,7 @@ class Optuna:
     def ask(self, trial: int) -> Mapping[str, Value]:
         self.trials.append(self.study.ask(self.space))
         assert len(self.trials) == trial + 1
-        return self.trials[trial].params
+        return dict(self.trials[trial].params)
 
     def tell(self, result: Result) -> Iterable[int]:
         trial = self.trials[result.trial]
