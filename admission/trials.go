@@ -152,9 +152,8 @@ func (p *trials) Review(_ context.Context, v *core.View, jobs []*core.Job) ([]co
 	}
 	p.observe(v)
 	for _, g := range p.groups {
-		if g.news != v.Round && g.stuck(v) {
-			g.rule.Settle()
-			g.news = v.Round
+		if g.news != v.Round {
+			g.settle(v)
 		}
 	}
 	for _, j := range jobs {
@@ -245,7 +244,9 @@ func (g *group) leave(v *core.View) {
 			return false
 		}
 		g.rule.Leave(stopping.Trial(l.job), l.end == endedLost || j != nil && l.end == goesOn)
-		g.news = v.Round
+		if j != nil || l.end != goesOn {
+			g.news = v.Round
+		} // otherwise a reviewer ended it, or admission rejected it, in the round before
 		return true
 	})
 	if len(g.live) == 0 {
@@ -267,6 +268,25 @@ func (p *trials) forget() {
 		delete(p.byName, g.name)
 	}
 	p.groups = slices.DeleteFunc(p.groups, func(g *group) bool { return p.byName[g.name] != g })
+}
+
+// settle has the rule decide about those that wait for each other, until one of them goes on or none waits: at several rungs for one that reported rarely.
+func (g *group) settle(v *core.View) {
+	for range 2 * 64 { // rungs, to be safe from a snapshot that no rule made
+		if !g.stuck(v) {
+			return
+		}
+		var waited []stopping.Trial
+		for _, l := range g.live {
+			if t := stopping.Trial(l.job); g.rule.Decide(t).Action == stopping.Wait {
+				waited = append(waited, t)
+			}
+		}
+		g.rule.Settle()
+		if slices.ContainsFunc(waited, func(t stopping.Trial) bool { return g.rule.Decide(t).Action == stopping.GoOn }) {
+			return
+		}
+	}
 }
 
 // stuck reports whether trials wait for each other and for nobody else: none of the experiment can report as long as they wait. One that its owner suspended, or that another

@@ -139,17 +139,21 @@ func TestTrials(t *testing.T) {
 	}{
 		"jobs of no experiment are let alone": {NewASHA(), nil, []string{"+ + +", "0:loss@1=1 1:loss@1=2 2:loss@1=3"}, nil},
 		"asha ends one that is worse": {
-			NewASHA(), nil, []string{"+a +a", "0:loss@1=1 1:loss@1=2"},
+			NewASHA(), nil,
+			[]string{"+a +a", "0:loss@1=1 1:loss@1=2"},
 			[]string{"end 1 pruned: loss of 2 at step 1 is number 2 of 2 at rung 1, and the best 1 go on"},
 		},
 		"experiments do not meet":    {NewASHA(), nil, []string{"+a +b", "0:loss@1=1 1:loss@1=2"}, nil},
 		"of accuracy more is better": {NewASHA(), nil, []string{"+a +a", "0:accuracy@1=0.25 1:accuracy@1=0.5"}, nil},
 		"and less is not": {
-			NewASHA(), nil, []string{"+a +a", "0:accuracy@1=0.5 1:accuracy@1=0.25"},
+			NewASHA(), nil,
+			[]string{"+a +a", "0:accuracy@1=0.5 1:accuracy@1=0.25"},
 			[]string{"end 1 pruned: accuracy of 0.25 at step 1 is number 2 of 2 at rung 1, and the best 1 go on"},
 		},
 		"a goal that is set": {
-			NewASHA(), map[string]any{"goal": "minimize"}, []string{"+a +a", "0:accuracy@1=0.25 1:accuracy@1=0.5"},
+			NewASHA(),
+			map[string]any{"goal": "minimize"},
+			[]string{"+a +a", "0:accuracy@1=0.25 1:accuracy@1=0.5"},
 			[]string{"end 1 pruned: accuracy of 0.5 at step 1 is number 2 of 2 at rung 1, and the best 1 go on"},
 		},
 		"the first metric that is reported is the experiment's": {
@@ -157,15 +161,18 @@ func TestTrials(t *testing.T) {
 		},
 		"reports of before, told again": {NewASHA(), nil, []string{"+a +a", "0:loss@1=1", "0:loss@1=9", "1:loss@1=0.5"}, nil},
 		"halving has them wait": {
-			NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=1"},
+			NewSuccessiveHalving(), halving,
+			[]string{"+a +a", "0:loss@2=1"},
 			[]string{"defer 0 awaiting_results: loss of 1 at step 2 is number 1 of 1 at rung 1 so far"},
 		},
 		"and decides": {
-			NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=1", "1:loss@3=2"},
+			NewSuccessiveHalving(), halving,
+			[]string{"+a +a", "0:loss@2=1", "1:loss@3=2"},
 			[]string{"end 1 pruned: loss of 2 at step 3 is number 2 of 2 at rung 1, and the best 1 go on", "admit 0"},
 		},
 		"and ends one that waits": {
-			NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "1:loss@3=1"},
+			NewSuccessiveHalving(), halving,
+			[]string{"+a +a", "0:loss@2=2", "1:loss@3=1"},
 			[]string{"end 0 pruned: loss of 2 at step 2 is number 2 of 2 at rung 1, and the best 1 go on"},
 		},
 		"the last one failed":    {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "x1"}, []string{"admit 0"}},
@@ -181,7 +188,9 @@ func TestTrials(t *testing.T) {
 			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 2}, []string{"+a", "0:loss@2=2", ""}, []string{"admit 0"},
 		},
 		"promotion needs results": {
-			NewASHA(), map[string]any{"variant": "promote", "reduction": 2}, []string{"+a +a +a", "0:loss@1=1 1:loss@1=2"},
+			NewASHA(),
+			map[string]any{"variant": "promote", "reduction": 2},
+			[]string{"+a +a +a", "0:loss@1=1 1:loss@1=2"},
 			[]string{"defer 1 awaiting_results: loss of 2 at step 1 is number 2 of 2 at rung 1 so far"},
 		},
 		"and comes later": {
@@ -190,15 +199,21 @@ func TestTrials(t *testing.T) {
 			},
 		},
 		"a bracket after the other": {
-			NewHyperband(), map[string]any{"reduction": 2, "max_step": 2.0}, []string{"+a +a +a +a", "0:loss@1=1 2:loss@1=9 3:loss@1=9", "1:loss@1=2"},
+			NewHyperband(),
+			map[string]any{"reduction": 2, "max_step": 2.0},
+			[]string{"+a +a +a +a", "0:loss@1=1 2:loss@1=9 3:loss@1=9", "1:loss@1=2"},
 			[]string{"end 1 pruned: loss of 2 at step 1 is number 2 of 2 at rung 1, and the best 1 go on", "admit 0"},
 		},
 		"the median": {
-			NewMedian(), map[string]any{"others": 2}, []string{"+a +a +a", "0:loss@1=1 1:loss@1=2", "2:loss@1=1.75"},
+			NewMedian(),
+			map[string]any{"others": 2},
+			[]string{"+a +a +a", "0:loss@1=1 1:loss@1=2", "2:loss@1=1.75"},
 			[]string{"end 2 pruned: loss of at best 1.75 up to step 1 is worse than the median of 2 others, 1.5"},
 		},
 		"the median of accuracies": {
-			NewMedian(), map[string]any{"others": 2}, []string{"+a +a +a", "0:accuracy@1=1 1:accuracy@1=2", "2:accuracy@1=1.25"},
+			NewMedian(),
+			map[string]any{"others": 2},
+			[]string{"+a +a +a", "0:accuracy@1=1 1:accuracy@1=2", "2:accuracy@1=1.25"},
 			[]string{"end 2 pruned: accuracy of at best 1.25 up to step 1 is worse than the median of 2 others, 1.5"},
 		},
 	} {
