@@ -104,6 +104,9 @@ func facts(s *metrics.Summary, interval time.Duration) render.Table {
 				render.Decimal(float64(t.GuaranteedDevicesMax), 1, ""), render.Span(float64(t.OversoldSeconds)))
 		}
 	}
+	if e := s.EndedEarly; e != nil {
+		add("ended early", "%d converged, %d pruned", e.Converged, e.Pruned)
+	}
 	add("makespan", "%s", render.Span(float64(s.MakespanSeconds)))
 	add("utilisation", "%s", render.Percent(float64(s.UtilizationRatio)))
 	add("GPU time", "%s", render.DeviceTime(float64(s.GPUHours)*3600))

@@ -47,6 +47,9 @@ type Summary struct {
 
 	Deadlines *Deadlines `json:"deadlines,omitempty"` // nil when no job has one
 	Tiers     *Tiers     `json:"tiers,omitempty"`     // nil when no job has one
+
+	Quality    *Quality    `json:"quality,omitempty"`     // nil when no job reports
+	EndedEarly *EndedEarly `json:"ended_early,omitempty"` // nil when no job was
 }
 
 // Trouble is what a component in a process of its own went through in a run that went on all the same.

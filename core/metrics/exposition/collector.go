@@ -36,6 +36,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	w.pools(snapshot.Summary)
 	w.deadlines(snapshot.Summary.Deadlines)
 	w.tiers(snapshot.Summary.Tiers)
+	w.quality(snapshot.Summary)
 	w.plugins(snapshot.Summary.Plugins)
 }
 
@@ -197,6 +198,19 @@ func (w writer) tiers(t *metrics.Tiers) {
 	}
 	w.number("tiers_guaranteed_devices_max", "Most devices that guarantees came to at once.", t.GuaranteedDevicesMax)
 	w.number("tiers_oversold_seconds", "Time for which guarantees came to more devices than there were.", t.OversoldSeconds)
+}
+
+func (w writer) quality(s *metrics.Summary) {
+	if q := s.Quality; q != nil {
+		w.number("quality_jobs", "Completed jobs that reported, and got better after their first report.", metrics.Number(q.Jobs))
+		w.number("quality_loss_area_seconds", "Mean area under the normalised loss of those.", q.LossAreaSeconds)
+		w.number("quality_to_90_seconds", "Mean time until 90 % of the loss was gone.", q.To90Seconds)
+		w.number("quality_to_95_seconds", "Mean time until 95 % of the loss was gone.", q.To95Seconds)
+	}
+	if e := s.EndedEarly; e != nil {
+		w.number("ended_early", "Jobs that were ended before they had done their work, by why.", metrics.Number(e.Converged), "reason", "converged")
+		w.number("ended_early", "Jobs that were ended before they had done their work, by why.", metrics.Number(e.Pruned), "reason", "pruned")
+	}
 }
 
 // plugins tells of each component once, whatever the number of its troubles.
