@@ -51,7 +51,7 @@ func TestLossGainConformance(t *testing.T) {
 	}
 	for name, config := range cases {
 		t.Run(name, func(t *testing.T) {
-			coretest.RunElasticity(t, NewLossGain(), coretest.Pinning(), coretest.WithConfig(config))
+			coretest.RunElasticity(t, NewLossGain(), coretest.Pinning(), coretest.Reporting(), coretest.WithConfig(config))
 		})
 	}
 }

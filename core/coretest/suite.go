@@ -26,6 +26,7 @@ type options struct {
 	tiers     bool
 	pools     bool
 	sharing   bool
+	reports   bool
 }
 
 // WithConfig creates the policy with these settings in place of its defaults, as they stand in a config file.

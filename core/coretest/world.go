@@ -29,6 +29,7 @@ type world struct {
 	shares    bool // jobs share what nodes have
 	divides   bool // placement divides CPUs and memory, so that a job may run with less than it asks for
 	deadlines bool // some jobs have deadlines
+	reports   bool // jobs report their metrics
 	tiers     bool // some jobs have tiers
 	events    []core.Event
 
@@ -180,6 +181,9 @@ func (w *world) drawJobEvents(from float64) {
 	for _, j := range w.view.Jobs {
 		if j == nil {
 			continue
+		}
+		if w.reports {
+			w.drawReports(j, from)
 		}
 		e, interrupted := w.interruption(j)
 		if !interrupted {
