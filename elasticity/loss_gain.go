@@ -67,8 +67,7 @@ func (c *LossGainConfig) Validate() error {
 // elastic_dp is exact.
 //
 // τ(a) follows from the steps told so far and the time that they took, and from how the job scales: c₁/a + c₀ fitted to the step times that it
-// measures, or true step times, at the batch that was requested; or its goodput. A job that has not measured anything is taken to scale perfectly, or where its goodput is learned to
-// run on one device.
+// measures, or true step times, at the batch that was requested; or its goodput. What a job has not measured is taken to scale perfectly, up to twice the replicas that it ran on.
 //
 // Until a job has told two values its loss is taken to fall as 1/(1+k), the first step of which is the largest change. It then does as many steps as it
 // did so far, or one in the horizon at its usual speed as long as it has run for less than that. A job whose reports are all equal, and one that has converged, is worth next
@@ -164,9 +163,10 @@ func (p *lossGain) Standing() core.Standing {
 }
 
 // scaling is how a job scales by what it measured: batches of the requested size a second, by replicas. The seconds of one are c₁/a + c₀, the least squares
-// of which none is negative; where nothing was measured, the reciprocal of the replicas.
+// of which none is negative; where nothing was measured, the reciprocal of the replicas. More than twice the replicas that it measured, or asks for before it did, are taken to be no faster.
 func scaling(j *core.Job, most int) core.Curve {
 	var n, x, xx, y, xy float64
+	seen := 0
 	batch := float64(max(j.Batch.Requested, 1))
 	for i := range j.Measured {
 		m := &j.Measured[i]
@@ -174,6 +174,7 @@ func scaling(j *core.Job, most int) core.Curve {
 		if !(samples > 0 && m.StepSeconds > 0) {
 			continue
 		}
+		seen = max(seen, 2*m.Replicas)
 		seconds := m.StepSeconds
 		if passes := math.Ceil(batch / samples); passes > 1 && j.Batch.Requested > 0 {
 			seconds, samples = seconds+(passes-1)*m.PassSeconds, passes*samples
@@ -194,9 +195,12 @@ func scaling(j *core.Job, most int) core.Curve {
 			}
 		}
 	}
+	if seen == 0 {
+		seen = max(j.Requested, 1)
+	}
 	speeds := make([]float64, most)
 	for i := range speeds {
-		speeds[i] = 1 / (parallel/float64(i+1) + rest)
+		speeds[i] = 1 / (parallel/float64(min(i+1, seen)) + rest)
 	}
 	return core.Curve{OneNode: speeds, ManyNodes: speeds}
 }
