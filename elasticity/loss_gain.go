@@ -26,13 +26,13 @@ type LossGainConfig struct {
 	MostReplicas int           `config:"most_replicas" doc:"replicas up to which gains are told" min:"1"`
 }
 
-// tuned is the batch of LossGainConfig that is tuned.
-const tuned = "goodput"
+// tunedBatch is the batch of LossGainConfig that is tuned.
+const tunedBatch = "goodput"
 
 // Capabilities are those that knowing the truth needs.
 func (c LossGainConfig) Capabilities() []core.Capability {
 	switch {
-	case c.Batch == tuned:
+	case c.Batch == tunedBatch:
 		return c.goodput().Capabilities()
 	case c.Knowledge == oracle:
 		return []core.Capability{core.CapabilityStepTimes}
@@ -62,25 +62,25 @@ func (c *LossGainConfig) Validate() error {
 // NewLossGain tells, for each number of replicas, by how much a job's loss is predicted to fall next.
 //
 // Source: SLAQ (SoCC'17). The rate on a replicas is l(k) - l̂(k + T/τ(a)) over the horizon T: k is the step that the job reported last, l̂ the loss that
-// is forecast from its reports (see [losscurve.Fitter]), and τ(a) the seconds of a step. It is counted in the largest change of a step that the
+// is forecast from its reports (see [losscurve.Fitter]), and τ(a) the seconds of a step. It is counted in the largest change from one report to the next that the
 // job has seen, so that losses of all kinds compare, times the weight of the job. An allocation that makes the sum of these the largest is SLAQ:
 // elastic_dp is exact.
 //
 // τ(a) follows from the steps told so far and the time that they took, and from how the job scales: c₁/a + c₀ fitted to the step times that it
 // measures, or true step times, at the batch that was requested; or its goodput. What a job has not measured is taken to scale perfectly, up to twice the replicas that it ran on.
 //
-// Until a job has told two values its loss is taken to fall as 1/(1+k), the first step of which is the largest change. It then does as many steps as it
-// did so far, or one in the horizon at its usual speed as long as it has run for less than that. A job whose reports are all equal, and one that has converged, is worth next
+// Until a job has told two values its loss is taken to fall as 1/(1+k) with its k-th report, from the first of which on comes the largest change. It reports as often as it
+// did so far, or once in the horizon at its usual speed as long as it has run for less than that. A job whose reports are all equal, and one that has converged, is worth next
 // to nothing: it gets what nobody else gains by. Of one that is thrown back to a checkpoint the reports count that still hold.
 //
 // Deviations: the forecast starts at the last report, not at what the job has done since, so that an answer stands until the job reports again. The time
 // of a step is that over the whole life of the job, pauses included, where the publication takes the last epochs. A change may cost something (restart), and the batch may be tuned.
-// O(replicas + reports) for a job that reported.
+// Jobs that report rarely, say after long epochs, count a change for less than those that report often. O(replicas + reports) for a job that reported.
 func NewLossGain() core.Factory[core.Elasticity] {
 	return core.NewFactory(core.Info{
 		Type:    "loss_gain",
 		Summary: "tells how much the loss of a job is predicted to fall next, by its replicas",
-		Description: "Fits convex curves to the losses, or accuracies, that a job reports, and tells by how much it is predicted to get better within a horizon on each number of replicas, as a part of the largest change of a step that it has seen. " +
+		Description: "Fits convex curves to the losses, or accuracies, that a job reports, and tells by how much it is predicted to get better within a horizon on each number of replicas, as a part of the largest change from one report to the next that it has seen. " +
 			"With the allocation elastic_dp that is SLAQ. Of a job that has told fewer than two values, the loss is taken to fall as 1/(1+k). " +
 			"It needs a backend whose jobs report, and runs in the process of the scheduler: docs/reports-of-jobs.md. O(replicas + reports) for a job that reported.",
 		Source: "SLAQ, SoCC'17",
@@ -210,7 +210,7 @@ type jobGain struct {
 	steps    float64 // in the horizon, for each unit of speed
 	forecast losscurve.Forecast
 	known    bool    // there is a forecast
-	largest  float64 // change of a step so far; 0 where all values are equal
+	largest  float64 // change from report to report so far; 0 where all values are equal
 	scale    float64 // what a largest change is worth
 	usual    float64 // the speed at which it trained
 	held     int     // its replicas
@@ -252,8 +252,9 @@ func (p *lossGain) gainOf(c *core.Cluster, j *core.Job, speeds []core.Curve) job
 		did := last - points[0].Step + (points[1].Step - points[0].Step) // to the first report it did as much as to the second one
 		g.steps = horizon * did / ran / g.usual
 	}
+	usually := (points[len(points)-1].Step - points[0].Step) / float64(len(points)-1) // steps from report to report
 	for i, point := range points[1:] {
-		if change := math.Abs(point.Value-points[i].Value) / (point.Step - points[i].Step); change <= math.MaxFloat64 {
+		if change := math.Abs(point.Value-points[i].Value) / (point.Step - points[i].Step) * usually; change <= math.MaxFloat64 {
 			g.largest = max(g.largest, change)
 		}
 	}

@@ -77,6 +77,9 @@ const (
 	poor = 0.05
 	// simpler is what a family with more parameters, or one that is tried later, must leave of the error to be chosen.
 	simpler = 0.99
+	// alike is the part of all that the loss changed by which a curve misses the newest points that no other is tried beside: among those that pass through
+	// the points, rounding is not to choose.
+	alike = 1e-6
 )
 
 // DefaultDecay is what the weight of a point is multiplied by with each newer one.
@@ -134,7 +137,7 @@ func (f *Fitter) Forecast(points []Point) (Forecast, bool) {
 	}
 	least := poor
 	for _, family := range [...]Family{Optimus, SuperLinear, SubLinear} {
-		if n < family.Parameters() {
+		if n < family.Parameters() || out.OnCurve && least < alike {
 			continue
 		}
 		p, ok := d.fit(family)
