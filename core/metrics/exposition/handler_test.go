@@ -38,7 +38,8 @@ func full(t *testing.T) *metrics.Snapshot {
 		Accelerators:    []metrics.AcceleratorUse{{Accelerator: "t4"}, {Accelerator: "v100"}},
 		Pools:           []metrics.PoolUse{{Pool: "owned"}, {Pool: "spot"}}, Bill: &metrics.Bill{},
 		Deadlines: &metrics.Deadlines{},
-		Tiers:     &metrics.Tiers{Premium: &metrics.TierUse{}, Standard: &metrics.TierUse{}, Basic: &metrics.TierUse{}},
+		Quality:   &metrics.Quality{}, EndedEarly: &metrics.EndedEarly{},
+		Tiers: &metrics.Tiers{Premium: &metrics.TierUse{}, Standard: &metrics.TierUse{}, Basic: &metrics.TierUse{}},
 	}
 	last := 0.0
 	number(t, reflect.ValueOf(s).Elem(), &last)
@@ -156,6 +157,8 @@ var places = []struct{ path, series string }{
 	{`deadlines\.(\w+)`, `deadlines_$1`},
 	{`tiers\.(premium|standard|basic)\.(\w+)`, `tier_$2{tier="$1"}`},
 	{`tiers\.(guaranteed_devices_max|oversold_seconds)`, `tiers_$1`},
+	{`quality\.(\w+)`, `quality_$1`},
+	{`ended_early\.(\w+)`, `ended_early{reason="$1"}`},
 	{`measured\.(first|last)_job`, `measured_${1}_job`},
 }
 
