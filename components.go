@@ -119,6 +119,7 @@ func Builtins() Catalog {
 			elasticity.NewGoodput(),
 			elasticity.NewThroughput(),
 			elasticity.NewBatchRule(),
+			elasticity.NewLossGain(),
 		},
 		Scaler: []core.Factory[core.ClusterScaler]{
 			elasticity.NewNone(),

@@ -352,7 +352,7 @@ func (p *Pipeline) scale(ctx context.Context) error {
 // wake says when the next round is due at the latest: at the next interval, or later while every stage is steady. Without an
 // interval, only the moment that the elasticity named calls for one.
 func (p *Pipeline) wake() Wake {
-	w := Wake{BySeconds: math.Inf(1), IntervalSeconds: p.options.IntervalSeconds, OnEvents: p.options.OnEvents, OnReports: p.reviews()}
+	w := Wake{BySeconds: math.Inf(1), IntervalSeconds: p.options.IntervalSeconds, OnEvents: p.options.OnEvents, OnReports: p.onReports()}
 	v, interval := &p.state.view, p.options.IntervalSeconds
 	if len(p.state.candidates)+len(p.state.pending) == 0 {
 		w.BySeconds = p.state.pools.again

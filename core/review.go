@@ -64,6 +64,12 @@ func (p *Pipeline) reviews() bool {
 	})
 }
 
+// onReports reports whether somebody decides by what jobs report: an admitter that reviews, or an elasticity that follows it.
+func (p *Pipeline) onReports() bool {
+	f, follows := p.stages.Elasticity.Policy.(ReportFollower)
+	return follows && f.FollowsReports() || p.reviews()
+}
+
 // takeReview turns the verdicts of a reviewer into changes. Of two verdicts about a job that of the first reviewer holds.
 func (s *state) takeReview(component string, verdicts []Verdict) error {
 	last := JobID(-1)

@@ -294,3 +294,47 @@ func (w watch) ObserveRound(r *core.Report) error {
 	w(r)
 	return nil
 }
+
+// following is an elasticity that may follow reports, and notes of which jobs it was asked in which round, with how many reports.
+type following struct {
+	rigid
+	follows bool
+	asked   *[]string
+}
+
+func (f following) FollowsReports() bool { return f.follows }
+
+func (f following) Respond(ctx context.Context, v *core.View, jobs []*core.Job) ([]core.Response, error) {
+	for _, j := range jobs {
+		if s := j.Series("score"); s != nil {
+			*f.asked = append(*f.asked, fmt.Sprintf("round %d: job %d with %d", v.Round, j.ID, len(s.Points)))
+		}
+	}
+	return f.rigid.Respond(ctx, v, jobs)
+}
+
+// A report wakes the pipeline for an elasticity that follows reports, and for no other one. It is asked about the job in the very round.
+func TestReportsWakeWhoFollowsThem(t *testing.T) {
+	for name, follows := range map[string]bool{"follows": true, "does not": false} {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			stages := fakes{}.stages()
+			stages.Elasticity.Policy = following{follows: follows, asked: &asked}
+			b := &script{observations: []core.Observation{
+				{Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4)}}, {NowSeconds: 60, Events: []core.Event{reported(1, 30, 1, 0.5), reported(1, 40, 2, 0.4)}}, {NowSeconds: 120},
+			}}
+			p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+			if err := p.Run(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			for i, w := range b.wakes {
+				if w.OnReports != follows {
+					t.Errorf("wake %d on reports: %t, want %t", i, w.OnReports, follows)
+				}
+			}
+			if diff := cmp.Diff([]string{"round 2: job 1 with 2"}, asked); diff != "" {
+				t.Error("want, got:", diff)
+			}
+		})
+	}
+}

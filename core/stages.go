@@ -68,6 +68,13 @@ type Elasticity interface {
 	Tune(ctx context.Context, v *View, placements []Placement) ([]Tuning, error)
 }
 
+// ReportFollower is implemented by an elasticity whose responses may follow from what jobs report of their metrics.
+type ReportFollower interface {
+	Elasticity
+	// FollowsReports reports whether they do. Then a report wakes the pipeline, and the job is asked about again: see Wake.OnReports.
+	FollowsReports() bool
+}
+
 // FileReader is implemented by a component that reads files when it is made, and decides by them, and by a backend that reads them when it
 // is opened, and goes by them: a run is repeated only with the same ones.
 type FileReader interface {

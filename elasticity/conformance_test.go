@@ -40,3 +40,18 @@ func TestGoodputConformance(t *testing.T) {
 		})
 	}
 }
+
+func TestLossGainConformance(t *testing.T) {
+	cases := map[string]map[string]any{
+		"requested":           nil,
+		"requested, oracle":   {"knowledge": "oracle"},
+		"requested, restarts": {"restart": "30s", "horizon": "5m"},
+		"goodput":             {"batch": "goodput"},
+		"goodput, oracle":     {"batch": "goodput", "knowledge": "oracle"},
+	}
+	for name, config := range cases {
+		t.Run(name, func(t *testing.T) {
+			coretest.RunElasticity(t, NewLossGain(), coretest.Pinning(), coretest.Reporting(), coretest.WithConfig(config))
+		})
+	}
+}

@@ -35,8 +35,10 @@ var runsOf = map[string]int{
 	"muri":                 35,
 	"pollux-osdi21":        81,
 	"sia-sosp23":           15,
+	"slaq":                 40,
 	"spot":                 39,
 	"synergy":              90,
+	"termination":          36,
 	"tiers":                36,
 	"tiresias-nsdi19":      3,
 }

@@ -110,6 +110,9 @@ func facts(s *metrics.Summary, interval time.Duration) render.Table {
 			add("best trial", "%d (%s): %s %s at step %s, after %s", b.Trial, b.Job, t.Metric, render.Decimal(float64(b.Value), 4, ""), render.Decimal(float64(b.Step), 0, ""), render.Span(float64(b.AtSeconds)))
 		}
 	}
+	if e := s.EndedEarly; e != nil {
+		add("ended early", "%d converged, %d pruned", e.Converged, e.Pruned)
+	}
 	add("makespan", "%s", render.Span(float64(s.MakespanSeconds)))
 	add("utilisation", "%s", render.Percent(float64(s.UtilizationRatio)))
 	add("GPU time", "%s", render.DeviceTime(float64(s.GPUHours)*3600))

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -43,6 +44,8 @@ type Collector struct {
 	bill       *bill         // nil without pools
 	tiers      *tierBooks    // nil while no job has a tier
 	sharing    *sharingBooks // nil while each device is one job's
+	quality    *qualityBooks // nil while no job reports
+	early      earlyEnds
 	deadlines  bool          // some job has one
 	promises   bool          // admission promises deadlines
 	cluster    *core.Cluster // nil before the first round
@@ -174,6 +177,10 @@ func (c *Collector) follow(r *core.Report) {
 			c.enterTier(r, e.Job, e.AtSeconds, held)
 		case core.JobFinished, core.JobFailed, core.JobCancelled:
 			c.leave(e.Job, e.AtSeconds)
+		case core.JobReported:
+			if c.quality == nil {
+				c.quality = &qualityBooks{}
+			}
 		case core.JobChanged:
 			c.edit(e.Spec, e.AtSeconds)
 			c.enterTier(r, e.Job, e.AtSeconds, 0)
@@ -184,7 +191,11 @@ func (c *Collector) follow(r *core.Report) {
 			c.leave(j.ID, r.View.NowSeconds)
 		}
 		c.records[j.ID].settle(j, r.View.NowSeconds)
+		if c.quality != nil {
+			c.quality.leave(j)
+		}
 	}
+	c.early.follow(r.Changes)
 	if c.tiers != nil {
 		c.tiers.follow(r)
 	}
@@ -351,6 +362,7 @@ func (c *Collector) clone(unfinishedJobs []*core.Job) *Collector {
 	copied := *c
 	copied.records = slices.Clone(c.records)
 	copied.types, copied.bill, copied.tiers, copied.sharing = c.types.clone(unfinishedJobs), c.bill.clone(), c.tiers.clone(), c.sharing.clone()
+	copied.quality, copied.early = c.quality.clone(), maps.Clone(c.early)
 	return &copied
 }
 

@@ -68,6 +68,7 @@ func (c *Collector) summarise(shares *shares, endSeconds float64) *Summary {
 	}
 	s.Accelerators = c.acceleratorUse(firstSubmit, lastEnd)
 	s.Deadlines, s.Tiers = due.describe(), c.tiers.describe(c.records, c.window, endSeconds)
+	s.Quality, s.EndedEarly = c.quality.describe(c.window), c.early.describe(c.window)
 	s.Pools, s.Bill = c.bill.ended(endSeconds).use()
 	s.GapRatio = c.gaps.describe()
 	s.DecisionSeconds = c.decisionSeconds()

@@ -48,7 +48,9 @@ type Summary struct {
 	Deadlines *Deadlines `json:"deadlines,omitempty"` // nil when no job has one
 	Tiers     *Tiers     `json:"tiers,omitempty"`     // nil when no job has one
 
-	Tuning *Tuning `json:"tuning,omitempty"` // nil where no hyper-parameters are searched for
+	Tuning     *Tuning     `json:"tuning,omitempty"`      // nil where no hyper-parameters are searched for
+	Quality    *Quality    `json:"quality,omitempty"`     // nil when no job reports
+	EndedEarly *EndedEarly `json:"ended_early,omitempty"` // nil when no job was
 }
 
 // Trouble is what a component in a process of its own went through in a run that went on all the same.

@@ -15,6 +15,8 @@ type PolluxConfig struct {
 	Path      string `config:"path" required:"true" doc:"Workload to read: a CSV file with a job a row; one compressed by gzip is recognised by its content."`
 	Profiles  string `config:"profiles" required:"true" doc:"Folder of the measured profiles, holding traces/ and delaunay/."`
 	Remaining string `config:"remaining" enum:"exact|published" doc:"What policies know of the time that a job has left: exact, or as the publication's Optimus reckons it: the steps one epoch short, and a step on one device always with accumulation."`
+	// EpochsAsked is at least 1.
+	EpochsAsked float64 `config:"epochs_asked" min:"1" max:"100" doc:"How many times the epochs that it needs a job is submitted with, rounded up. In the further ones it goes on as in the last one that was measured, and gets no better."`
 }
 
 // The values of PolluxConfig.Remaining.
@@ -48,7 +50,7 @@ func NewPollux() core.Factory[Source] {
 			"interpolated over the triangulation in delaunay/, more than 16 nodes count as 16, and a placement with more than " +
 			"4 devices on a node cannot run.",
 		Source: "Pollux, OSDI 2021, artifact",
-	}, PolluxConfig{Remaining: remainingExact}, func(c PolluxConfig, _ core.Settings) (Source, error) {
+	}, PolluxConfig{Remaining: remainingExact, EpochsAsked: 1}, func(c PolluxConfig, _ core.Settings) (Source, error) {
 		return polluxSource(c), nil
 	})
 }
@@ -64,7 +66,9 @@ func (s polluxSource) Load(ctx context.Context) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readPollux(ctx, in, newMeasuredModels(s.Profiles, names, s.Remaining == remainingPublished))
+	models := newMeasuredModels(s.Profiles, names, s.Remaining == remainingPublished)
+	models.epochsAsked = s.EpochsAsked
+	return readPollux(ctx, in, models)
 }
 
 const (
@@ -112,11 +116,12 @@ type polluxTask struct {
 
 // measuredModels makes the models of a workload, and reads the profile of an application when it is first asked for.
 type measuredModels struct {
-	reader    profileReader
-	names     []string // applications with a profile
-	published bool
-	profiles  map[string]*profile
-	models    map[polluxTask]*measuredModel
+	reader      profileReader
+	names       []string // applications with a profile
+	published   bool
+	epochsAsked float64 // times those of the profile; as many where it is 0
+	profiles    map[string]*profile
+	models      map[polluxTask]*measuredModel
 }
 
 func newMeasuredModels(folder string, names []string, published bool) *measuredModels {
@@ -161,6 +166,9 @@ func (m *measuredModels) profile(ctx context.Context, t *table, column int, appl
 		return nil
 	}
 	p := m.reader.read(ctx, application)
+	if p != nil {
+		p.goOn(m.epochsAsked)
+	}
 	m.profiles[application] = p
 	return p
 }

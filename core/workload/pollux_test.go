@@ -392,3 +392,59 @@ func TestStatedLimitsAreThoseOfTheArtifact(t *testing.T) {
 		}
 	})
 }
+
+// A job that asks for twice the epochs that it needs goes on as in the last one that was measured, and reports what it reported there.
+func TestEpochsAsked(t *testing.T) {
+	path := writeFile(t, polluxHeader+"toy-0,0,toy,1,15\n", t.TempDir(), "workload.csv")
+	load := func(t *testing.T, asked float64) (core.JobSpec, *measuredModel) {
+		t.Helper()
+		w, err := loadFrom(t, NewPollux(), map[string]any{"path": path, "profiles": toyProfile(t), "epochs_asked": asked})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.Jobs[0].Spec, w.Jobs[0].Model.(*measuredModel)
+	}
+	running := Running{Shape: []int{2}, Replicas: 2, Tuning: core.Tuning{BatchPerDevice: 10}}
+	for name, tc := range map[string]struct {
+		asked     float64
+		ends      []float64 // of epochs, in iterations
+		stepsLeft float64   // at the begin of the second one
+		metrics   []float64
+	}{
+		"as many":        {1, []float64{99, 200}, 75, []float64{0.5, 0.75}},
+		"twice":          {2, []float64{99, 200, 301, 402}, 225, []float64{0.5, 0.75, 0.75, 0.75}},
+		"1.1: rounded":   {1.1, []float64{99, 200, 301}, 150, []float64{0.5, 0.75, 0.75}},
+		"1.5 of the two": {1.5, []float64{99, 200, 301}, 150, []float64{0.5, 0.75, 0.75}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec, m := load(t, tc.asked)
+			var ends, metrics []float64
+			for phase := range m.Phases() {
+				ends = append(ends, m.PhaseEnd(phase))
+				r := m.Reports(phase)
+				if len(r) != 1 || r[0].Metric != accuracy || r[0].Step != float64(phase+1) {
+					t.Fatalf("epoch %d reports %+v", phase, r)
+				}
+				metrics = append(metrics, r[0].Value)
+			}
+			if diff := cmp.Diff(tc.ends, ends); diff != "" {
+				t.Errorf("ends (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.metrics, metrics); diff != "" {
+				t.Errorf("metrics (-want +got):\n%s", diff)
+			}
+			if last := tc.ends[len(tc.ends)-1]; spec.TotalWork != last || m.StepsLeft(1) != tc.stepsLeft {
+				t.Errorf("%v iterations, %v steps left in the second epoch, want %v and %v", spec.TotalWork, m.StepsLeft(1), last, tc.stepsLeft)
+			}
+			for phase := 2; phase < m.Phases(); phase++ {
+				if got, want := m.Rate(phase, running), m.Rate(1, running); got != want {
+					t.Errorf("rate %v in epoch %d, %v in the last one that was measured", got, phase, want)
+				}
+			}
+		})
+	}
+	_, problems := NewPollux().Decode(map[string]any{"path": path, "profiles": "profiles", "epochs_asked": 0.5})
+	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), "epochs_asked: must be at least 1") {
+		t.Errorf("half the epochs: error %v", err)
+	}
+}

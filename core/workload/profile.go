@@ -2,6 +2,7 @@ package workload
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
@@ -115,4 +116,33 @@ func (p *learning) iterations(batch int) []float64 {
 		}
 	}
 	return steps
+}
+
+// goOn adds epochs until there are so many times as many, rounded up: each goes as the last one did, and the metric stays.
+func (p *learning) goOn(times float64) {
+	measured := len(p.progress)
+	if !(times > 1) || measured == 0 {
+		return
+	}
+	all := int(math.Ceil(times * float64(measured)))
+	step := p.progress[measured-1]
+	if measured > 1 {
+		step -= p.progress[measured-2]
+	}
+	for e := measured; e < all; e++ {
+		p.progress = append(p.progress, p.progress[measured-1]+float64(e-measured+1)*step)
+	}
+	for i := range p.trainings {
+		t := &p.trainings[i]
+		last, before := t.epochs[measured-1], epochRecord{}
+		if measured > 1 {
+			before = t.epochs[measured-2]
+		}
+		for e := measured; e < all; e++ {
+			next, more := last, float64(e-measured+1)
+			next.progress += more * (last.progress - before.progress)
+			next.iteration += more * (last.iteration - before.iteration)
+			t.epochs = append(t.epochs, next)
+		}
+	}
 }

@@ -22,6 +22,7 @@ var rows = []struct {
 	{"Accelerators", []string{"quartet_accelerator_", "quartet_gpu_hours"}, false},
 	{"Pools", []string{"quartet_pool_", "quartet_bill_"}, false},
 	{"Fairness", []string{"quartet_fairness_"}, false},
+	{"Quality", []string{"quartet_quality_", "quartet_ended_early"}, false},
 	{"Plugins", []string{"quartet_plugin_"}, false},
 	{"Run", []string{"quartet_"}, false},
 	{"Program", []string{"process_", "go_", "promhttp_"}, false},

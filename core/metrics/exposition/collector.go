@@ -37,6 +37,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	w.deadlines(snapshot.Summary.Deadlines)
 	w.tiers(snapshot.Summary.Tiers)
 	w.tuning(snapshot.Summary.Tuning)
+	w.quality(snapshot.Summary)
 	w.plugins(snapshot.Summary.Plugins)
 }
 
@@ -221,6 +222,19 @@ func (w writer) tuning(t *metrics.Tuning) {
 		w.number("tuning_best_value", "The best value that a trial reported.", b.Value)
 		w.number("tuning_best_step", "Step at which it reported that.", b.Step)
 		w.number("tuning_best_at_seconds", "Moment at which it did.", b.AtSeconds)
+	}
+}
+
+func (w writer) quality(s *metrics.Summary) {
+	if q := s.Quality; q != nil {
+		w.number("quality_jobs", "Completed jobs that reported, and got better after their first report.", metrics.Number(q.Jobs))
+		w.number("quality_loss_area_seconds", "Mean area under the normalised loss of those.", q.LossAreaSeconds)
+		w.number("quality_to_90_seconds", "Mean time until 90 % of the loss was gone.", q.To90Seconds)
+		w.number("quality_to_95_seconds", "Mean time until 95 % of the loss was gone.", q.To95Seconds)
+	}
+	if e := s.EndedEarly; e != nil {
+		w.number("ended_early", "Jobs that were ended before they had done their work, by why.", metrics.Number(e.Converged), "reason", "converged")
+		w.number("ended_early", "Jobs that were ended before they had done their work, by why.", metrics.Number(e.Pruned), "reason", "pruned")
 	}
 }
 

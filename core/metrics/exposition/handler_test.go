@@ -38,6 +38,7 @@ func full(t *testing.T) *metrics.Snapshot {
 		Accelerators:    []metrics.AcceleratorUse{{Accelerator: "t4"}, {Accelerator: "v100"}},
 		Pools:           []metrics.PoolUse{{Pool: "owned"}, {Pool: "spot"}}, Bill: &metrics.Bill{},
 		Deadlines: &metrics.Deadlines{}, Tuning: &metrics.Tuning{Best: &metrics.BestTrial{}},
+		Quality: &metrics.Quality{}, EndedEarly: &metrics.EndedEarly{},
 		Tiers: &metrics.Tiers{Premium: &metrics.TierUse{}, Standard: &metrics.TierUse{}, Basic: &metrics.TierUse{}},
 	}
 	last := 0.0
@@ -158,6 +159,8 @@ var places = []struct{ path, series string }{
 	{`tiers\.(guaranteed_devices_max|oversold_seconds)`, `tiers_$1`},
 	{`tuning\.best\.(\w+)`, `tuning_best_$1`},
 	{`tuning\.(\w+)`, `tuning_$1`},
+	{`quality\.(\w+)`, `quality_$1`},
+	{`ended_early\.(\w+)`, `ended_early{reason="$1"}`},
 	{`measured\.(first|last)_job`, `measured_${1}_job`},
 }
 
