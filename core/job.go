@@ -16,7 +16,7 @@ type JobSpec struct {
 	Name          string // unique in a run
 	Tenant        string
 	Application   string
-	Experiment    string // the search that the job is a trial of; empty for none
+	Experiment    string  // the search that the job is a trial of; empty for none
 	Weight        float64 // share of the job against others, 1 unless stated
 	SubmitSeconds float64
 
