@@ -42,11 +42,13 @@ func TestSnapshotTellsWhatJobsReported(t *testing.T) {
 	for k := range 6 {
 		v.Jobs[1].Reported = append(v.Jobs[1].Reported, core.Series{Metric: fmt.Sprint(k), Points: []core.Point{{Step: 1, Value: 9}, {Step: 2, Value: float64(k)}}})
 	}
-	for i, j := range v.Jobs {
-		v.Round = i
+	for _, j := range v.Jobs {
 		if err := live.ObserveRound(&core.Report{View: v, Events: []core.Event{{Kind: core.JobSubmitted, Job: j.ID, Spec: j.JobSpec}}}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for _, j := range v.Jobs {
+		live.copy(v, j.ID) // as of a job that changed
 	}
 	got := live.Snapshot().Told
 	v.Jobs[1].Reported[0].Points[1].Value = 7
