@@ -289,10 +289,13 @@ func wordVerdict(d *controlv1.Decision) string {
 }
 
 // evident puts a verdict with evidence before the change of the same round and reason that has none: the stop of a job on a
-// drained node says less than what it misses.
+// drained node says less than what it misses, and that a job was finished or paused says less than by which report.
 func evident(latestFirst []*controlv1.Decision) []*controlv1.Decision {
 	for i, d := range latestFirst[:max(len(latestFirst)-1, 0)] {
-		if next := latestFirst[i+1]; d.GetUnit() == "" && next.GetUnit() != "" && next.GetRound() == d.GetRound() && next.GetReason() == d.GetReason() {
+		next := latestFirst[i+1]
+		reviewed := d.GetWhat() == core.Finish.String() || d.GetWhat() == core.Pause.String()
+		more := d.GetUnit() == "" && next.GetUnit() != "" || reviewed && d.GetMessage() == "" && next.GetMessage() != ""
+		if more && next.GetRound() == d.GetRound() && next.GetReason() == d.GetReason() {
 			latestFirst[i], latestFirst[i+1] = next, d
 		}
 	}

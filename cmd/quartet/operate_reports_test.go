@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -48,5 +50,34 @@ accuracy     3      0.75      0.75        3     0.75        3  10.0 s        1
 	}
 	if _, got, _ := invoke(t, "describe", "first", "-o", "json"); strings.Contains(got, "metrics") {
 		t.Errorf("a job that reported nothing is described with metrics:\n%s", got)
+	}
+}
+
+// Why a job was ended or held back is told with the report that it was judged by, of a run that is over and in the words of the policy.
+func TestExplainWhatWasReviewed(t *testing.T) {
+	const judged = `"reason":"converged","message":"loss is 0.5 at step 7","by":"admission/convergence"}`
+	for name, tc := range map[string]struct{ lines, want string }{
+		"ended": {
+			`{"round":1,"t_s":0,"job":"a","action":"start","replicas":1,"seats":[["n","0"]],"by":"p"}` + "\n" +
+				`{"round":2,"t_s":60,"job":"a","verdict":"end",` + judged + "\n" + `{"round":2,"t_s":60,"job":"a","action":"finish","reason":"converged","by":"admission/convergence"}` + "\n",
+			`"a" has ended: completed: converged: loss is 0.5 at step 7, said admission/convergence in round 2`,
+		},
+		"held back": {
+			`{"round":2,"t_s":60,"job":"a","verdict":"defer","reason":"awaiting_results","message":"rung 3","by":"admission/x"}` + "\n" +
+				`{"round":2,"t_s":60,"job":"a","action":"pause","reason":"awaiting_results","by":"admission/x"}` + "\n",
+			`"a" awaits admission: awaiting_results: rung 3, said admission/x in round 2`,
+		},
+		"came to its end": {`{"round":2,"t_s":60,"job":"a","event":"job_finished"}` + "\n", `"a" has ended: completed` + "\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "decisions.jsonl"), []byte(tc.lines), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, got, errs := invoke(t, "explain", "a", "--run-dir", dir)
+			if code != 0 || !strings.HasPrefix(got, tc.want) {
+				t.Errorf("exit %d, %s\n%s\nwant:\n%s", code, errs, got, tc.want)
+			}
+		})
 	}
 }
