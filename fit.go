@@ -96,6 +96,9 @@ func (c *Composition) noteRanges(w *workload.Workload, rigid int) {
 	if rigid == 0 || !slices.Contains(rangesOf, c.Workload.Factory.Type) {
 		return
 	}
+	if c.Elasticity.Factory.Type == "goodput" && c.Backend.Factory.Type != "simulator" {
+		return // it gives them more once they have measured themselves
+	}
 	hint := "take another elasticity to use that"
 	if c.Elasticity.Factory.Type == "fixed" {
 		hint = "set pipeline.elasticity.job.config.replicas to elastic to use that"

@@ -57,10 +57,10 @@ func (p *convergence) Review(_ context.Context, _ *core.View, reported []*core.J
 			if s == nil {
 				continue
 			}
-			if p.stands(s.Points) {
+			if latest, _ := s.Latest(); p.stands(s.Points) {
 				p.verdicts = append(p.verdicts, core.Verdict{
 					Job: j.ID, Code: core.End, Reason: core.Converged,
-					Message: fmt.Sprintf("%s changed by at most %g of itself in each of %d reports", metric, p.config.Change, p.config.Reports),
+					Message: fmt.Sprintf("%s is %g at step %g, and changed by at most %g of itself in each of %d reports", metric, latest.Value, latest.Step, p.config.Change, p.config.Reports),
 				})
 			}
 			break

@@ -116,7 +116,7 @@ func (l *decisionLine) follow(d *controlv1.DescribeResponse) {
 	}
 	j := d.GetJob()
 	switch one.GetWhat() {
-	case core.JobFinished.String():
+	case core.JobFinished.String(), core.Finish.String(), core.End.String():
 		j.State = core.Completed.String()
 	case core.JobFailed.String():
 		j.State, j.Message = core.Failed.String(), l.Message
@@ -128,6 +128,8 @@ func (l *decisionLine) follow(d *controlv1.DescribeResponse) {
 		j.State, j.Seats = core.Running.String(), one.GetSeats()
 	case core.Tune.String():
 		return
+	case core.Pause.String():
+		j.State = core.Pending.String()
 	case core.JobProgressed.String(): // it begins again
 		j.Message = l.Message
 		j.Failures++

@@ -33,14 +33,15 @@ var clusterStates = []string{startingState, stoppingState, suspendedState}
 
 // jobFilter chooses jobs.
 type jobFilter struct {
-	all             bool
-	states, tenants []string
+	all                          bool
+	states, tenants, experiments []string
 }
 
 func (f *jobFilter) register(c *cobra.Command) {
 	c.Flags().BoolVar(&f.all, "all", false, "list the jobs that have ended, too")
 	c.Flags().StringSliceVar(&f.states, "state", nil, "list the jobs in these states only: "+strings.Join(jobStates, ", ")+"; on Kubernetes also "+strings.Join(clusterStates, ", "))
 	c.Flags().StringSliceVar(&f.tenants, "tenant", nil, "list the jobs of these tenants only")
+	c.Flags().StringSliceVar(&f.experiments, "experiment", nil, "list the trials of these experiments only")
 	mustComplete(c, "state", slices.Concat(jobStates, clusterStates))
 }
 
@@ -63,7 +64,8 @@ func (f *jobFilter) check() error {
 func (f *jobFilter) of(ctx context.Context, client orders) ([]*controlv1.Job, float64, error) {
 	jobs, now, err := client.Jobs(ctx, f.all)
 	return slices.DeleteFunc(jobs, func(j *controlv1.Job) bool {
-		return len(f.states) > 0 && !slices.Contains(f.states, j.GetState()) || len(f.tenants) > 0 && !slices.Contains(f.tenants, j.GetTenant())
+		return len(f.states) > 0 && !slices.Contains(f.states, j.GetState()) || len(f.tenants) > 0 && !slices.Contains(f.tenants, j.GetTenant()) ||
+			len(f.experiments) > 0 && !slices.Contains(f.experiments, j.GetExperiment())
 	}), now, err
 }
 
@@ -113,7 +115,7 @@ its devices or why it waits have changed.`,
 
 // watchJobs prints the jobs that a filter chooses, and then those of them that change, until the context ends.
 func (a *app) watchJobs(ctx context.Context, client orders, chosen *jobFilter) error {
-	everything := jobFilter{all: true, tenants: chosen.tenants}
+	everything := jobFilter{all: true, tenants: chosen.tenants, experiments: chosen.experiments}
 	type look struct {
 		is      string
 		printed bool

@@ -25,7 +25,7 @@ func jobsTable(jobs []*controlv1.Job) render.Table {
 	} {
 		t.Columns = append(t.Columns, render.Column{Name: name})
 	}
-	more := demandColumns(jobs)
+	more := trialColumns(jobs, false)
 	t.Columns = append(t.Columns, more.columns...)
 	for _, j := range jobs {
 		t.Rows = append(t.Rows, append([]any{
@@ -55,7 +55,7 @@ func (a *app) writeJobs(jobs []*controlv1.Job, now float64) error {
 		{Name: "restarts", Numeric: true, Wide: true},
 		{Name: "progress", Numeric: true, Drop: 1},
 	}}
-	more := demandColumns(jobs)
+	more := trialColumns(jobs, true)
 	t.Columns = append(append(t.Columns, more.columns...), render.Column{Name: "where or why not"})
 	for _, j := range jobs {
 		replicas, where := held(j), seats(j.GetSeats())
@@ -103,6 +103,11 @@ func (a *app) writeDescription(d *controlv1.DescribeResponse, pods []clusterPod)
 		more := []member{
 			{"command", nonNil(j.GetCommand())}, {"tuning", tuningOf(j.GetTuning())}, {"measurement", measurementOf(j.GetMeasurement())},
 		}
+		reports, err := metricsMember(j)
+		if err != nil {
+			return err
+		}
+		more = append(more, reports...)
 		if a.byCalendar {
 			var text bytes.Buffer
 			if err := podsTable(pods).Write(&text, render.JSON); err != nil {
@@ -119,6 +124,9 @@ func (a *app) writeDescription(d *controlv1.DescribeResponse, pods []clusterPod)
 		return fields.Write(a.stdout, a.format)
 	}
 	if err := a.introduce(j, d.GetNowSeconds()); err != nil {
+		return err
+	}
+	if err := a.writeMetrics(j); err != nil {
 		return err
 	}
 	if err := a.writeDecisions(d, d.GetDecisions()); err != nil || len(pods) == 0 {
@@ -281,10 +289,13 @@ func wordVerdict(d *controlv1.Decision) string {
 }
 
 // evident puts a verdict with evidence before the change of the same round and reason that has none: the stop of a job on a
-// drained node says less than what it misses.
+// drained node says less than what it misses, and that a job was finished or paused says less than by which report.
 func evident(latestFirst []*controlv1.Decision) []*controlv1.Decision {
 	for i, d := range latestFirst[:max(len(latestFirst)-1, 0)] {
-		if next := latestFirst[i+1]; d.GetUnit() == "" && next.GetUnit() != "" && next.GetRound() == d.GetRound() && next.GetReason() == d.GetReason() {
+		next := latestFirst[i+1]
+		reviewed := d.GetWhat() == core.Finish.String() || d.GetWhat() == core.Pause.String()
+		more := d.GetUnit() == "" && next.GetUnit() != "" || reviewed && d.GetMessage() == "" && next.GetMessage() != ""
+		if more && next.GetRound() == d.GetRound() && next.GetReason() == d.GetReason() {
 			latestFirst[i], latestFirst[i+1] = next, d
 		}
 	}
@@ -333,6 +344,8 @@ func explain(d *controlv1.DescribeResponse) string {
 		return fmt.Sprintf("%q runs%s", j.GetName(), said)
 	case core.Rejected.String():
 		return fmt.Sprintf("%q was rejected%s", j.GetName(), said)
+	case core.Completed.String():
+		return fmt.Sprintf("%q has ended: %s%s", j.GetName(), j.GetState(), said) // why it was ended before its time, if it was
 	default:
 		return strings.TrimSuffix(fmt.Sprintf("%q has ended: %s: %s", j.GetName(), j.GetState(), failure(j)), ": ")
 	}
@@ -367,6 +380,7 @@ func (a *app) introduce(j *controlv1.Job, now float64) error {
 	line("state", strings.TrimSuffix(j.GetState()+": "+j.GetReason()+failure(j), ": "))
 	line("tenant", j.GetTenant())
 	line("application", j.GetApplication())
+	line("experiment", j.GetExperiment())
 	line("command", strings.Join(j.GetCommand(), " "))
 	if j.Id != nil {
 		replicas := fmt.Sprintf("%d asked for", j.GetRequested())

@@ -78,7 +78,7 @@ func (*operated) Capabilities() []core.Capability            { return nil }
 
 // scheduler serves a run "local" below a folder that becomes the working one: a job that lost its devices to another, and
 // one that never fits.
-func scheduler(t *testing.T, o *operated) {
+func scheduler(t *testing.T, o *operated, more ...core.Event) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "operate") // the folder of a test may be too long a path for a socket
 	if err != nil {
@@ -108,11 +108,11 @@ func scheduler(t *testing.T, o *operated) {
 	}
 	for _, seen := range []core.Observation{
 		{Events: []core.Event{submitted(0, "first", 8, 0), submitted(1, "huge", 9, 0)}},
-		{NowSeconds: 10, Events: []core.Event{
+		{NowSeconds: 10, Events: append([]core.Event{
 			submitted(2, "second", 2, 10),
 			{Kind: core.JobProgressed, AtSeconds: 10, Progress: 40, Rate: 4, FromSeconds: 10, StepsLeft: math.NaN()},
 			{Kind: core.JobMeasured, AtSeconds: 10, Measurement: core.Measurement{Accelerator: "t4", Nodes: 2, Replicas: 8, PerDevice: 32, StepSeconds: 0.25}},
-		}},
+		}, more...)},
 	} {
 		if err := p.Round(t.Context(), seen, o); err != nil {
 			t.Fatal(err)

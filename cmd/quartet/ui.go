@@ -134,12 +134,16 @@ func (w watched) Job(ctx context.Context, name string) (*ui.Told, error) {
 		{"why", j.GetReason()},
 		{"tenant", j.GetTenant()},
 		{"application", j.GetApplication()},
+		{"experiment", j.GetExperiment()},
 		{"asked for", strconv.FormatUint(uint64(j.GetRequested()), 10)},
 		{"command", strings.Join(j.GetCommand(), " ")},
 		{"restarts", strconv.FormatUint(uint64(j.GetRestarts()), 10)},
 		{"preemptions", strconv.FormatUint(uint64(j.GetPreemptions()), 10)},
 		{"last trouble", j.GetMessage()},
 	}}
+	for _, m := range j.GetMetrics() {
+		told.Facts = append(told.Facts, [2]string{m.GetName(), fmt.Sprintf("%s at step %s, from %s to %s in %d reports", short(m.GetValue()), short(m.GetStep()), short(m.GetLowest()), short(m.GetHighest()), m.GetReports())})
+	}
 	for _, decision := range d.GetDecisions() {
 		told.Decisions = append(told.Decisions, [2]any{decision.GetAtSeconds(), strings.TrimSpace(decision.GetWhat() + " " + because(decision))})
 	}

@@ -44,10 +44,11 @@ type entry struct {
 
 // facts are a job as it was after a round.
 type facts struct {
-	core.Job    // without Measured
+	core.Job    // without Measured and Reported
 	measurement *core.Measurement
-	message     string // what last went wrong
-	failures    int    // runs of its command that failed
+	metrics     []metric // what it reported; replaced, never changed
+	message     string   // what last went wrong
+	failures    int      // runs of its command that failed
 }
 
 type node struct {
@@ -143,8 +144,8 @@ func (b *Board) take(j *core.Job) {
 		delete(b.expected, j.Name)
 	}
 	b.use(&e.Job, -1)
-	e.facts = &facts{Job: *j, measurement: e.measurement, message: e.message, failures: e.failures}
-	e.Measured = nil
+	e.facts = &facts{Job: *j, measurement: e.measurement, metrics: metricsOf(j, e.metrics), message: e.message, failures: e.failures}
+	e.Measured, e.Reported = nil, nil // they are the pipeline's
 	b.use(&e.Job, 1)
 }
 

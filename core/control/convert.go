@@ -21,7 +21,7 @@ func (b *Board) render(f *facts, now float64) *controlv1.Job {
 	}
 	id := int32(f.ID)
 	j := &controlv1.Job{
-		Id: &id, Name: clean(f.Name), Tenant: clean(f.Tenant), Application: clean(f.Application), State: f.State.String(),
+		Id: &id, Name: clean(f.Name), Tenant: clean(f.Tenant), Application: clean(f.Application), Experiment: clean(f.Experiment), State: f.State.String(),
 		Requested: uint32(f.Requested), MinReplicas: uint32(f.MinReplicas), MaxReplicas: uint32(f.MaxReplicas), Pinned: f.Pinned,
 		Seats: b.renderSeats(f.Seats), Tuning: renderTuning(&f.Tuning),
 		SubmitSeconds: known(f.SubmitSeconds), FirstStartSeconds: known(f.FirstStart), FinishSeconds: known(f.FinishSeconds),
@@ -44,6 +44,9 @@ func (b *Board) render(f *facts, now float64) *controlv1.Job {
 			Accelerator: clean(m.Accelerator), Nodes: uint32(m.Nodes), Replicas: uint32(m.Replicas), BatchPerDevice: uint32(m.PerDevice),
 			PassSeconds: m.PassSeconds, StepSeconds: m.StepSeconds,
 		}
+	}
+	for i := range f.metrics {
+		j.Metrics = append(j.Metrics, f.metrics[i].render())
 	}
 	if f.Gradients != (core.Gradients{}) {
 		j.Gradients = &controlv1.Gradients{Square: f.Gradients.Square, Variance: f.Gradients.Variance}
@@ -116,7 +119,7 @@ func (b *Board) renderDecisions(decisions []decision) []*controlv1.Decision {
 func renderComing(c backend.Coming) *controlv1.Job {
 	id := int32(c.ID)
 	j := &controlv1.Job{
-		Id: &id, Name: clean(c.Name), Tenant: clean(c.Tenant), Application: clean(c.Application), State: submitted, Requested: uint32(c.Requested),
+		Id: &id, Name: clean(c.Name), Tenant: clean(c.Tenant), Application: clean(c.Application), Experiment: clean(c.Experiment), State: submitted, Requested: uint32(c.Requested),
 		MinReplicas: uint32(c.MinReplicas), MaxReplicas: uint32(c.MaxReplicas), SubmitSeconds: &c.SubmitSeconds, TotalWork: c.TotalWork,
 	}
 	if c.Cancelled {

@@ -49,6 +49,9 @@ func (b *JobBuilder) BestEffort() *JobBuilder { b.job.BestEffort = true; return 
 // Tier sets the service that the job is guaranteed.
 func (b *JobBuilder) Tier(tier string) *JobBuilder { b.job.Tier = tier; return b }
 
+// Experiment sets the search that the job is a trial of.
+func (b *JobBuilder) Experiment(name string) *JobBuilder { b.job.Experiment = name; return b }
+
 // Pinned has no policy take the job's devices away.
 func (b *JobBuilder) Pinned() *JobBuilder { b.job.Pinned = true; return b }
 

@@ -286,6 +286,9 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 	if w.shares {
 		w.drawAsked(spec)
 	}
+	if rapid.IntRange(0, 3).Draw(t, "trial") == 0 {
+		spec.Experiment = rapid.SampledFrom([]string{"sweep", "other"}).Draw(t, "experiment")
+	}
 	if w.tiers {
 		spec.Tier = rapid.SampledFrom(append(core.Tiers(), "")).Draw(t, "tier")
 	}

@@ -47,6 +47,7 @@ type Collector struct {
 	quality    *qualityBooks // nil while no job reports
 	early      earlyEnds
 	deadlines  bool          // some job has one
+	searches   bool          // some job is a trial of one
 	promises   bool          // admission promises deadlines
 	cluster    *core.Cluster // nil before the first round
 	roundsHeld int
@@ -227,6 +228,7 @@ func (c *Collector) enter(spec *core.JobSpec, atSeconds float64) {
 	job := &c.records[spec.ID]
 	job.spec = spec
 	c.deadlines = c.deadlines || spec.DeadlineSeconds > 0
+	c.searches = c.searches || spec.Experiment != ""
 	job.part = c.partOf(spec)
 	job.demanded = c.demand.add(finely(spec.Requested, job.part), 1, atSeconds)
 }
@@ -368,7 +370,7 @@ func (c *Collector) clone(unfinishedJobs []*core.Job) *Collector {
 
 // more is which further columns jobs.csv has.
 func (c *Collector) more() more {
-	return more{c.deadlines, c.bill, c.tiers != nil, c.sharing, c.cluster}
+	return more{c.deadlines, c.bill, c.tiers != nil, c.sharing, c.cluster, c.searches}
 }
 
 // writeJob writes what each file holds of a job.

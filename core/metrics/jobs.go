@@ -13,23 +13,26 @@ const jobsHeader = "job,name,application,submit_s,first_start_s,finish_s,jct_s,q
 
 // The columns that only some runs have, in this order.
 const (
-	deadlineColumn = "deadline_s"
-	costColumn     = "cost"
-	tierColumn     = "tier"
-	shareColumn    = "share_milli"
-	profileColumn  = "mig_profile"
-	sharedColumn   = "shared_s"
-	lostColumn     = "lost_s"
+	deadlineColumn   = "deadline_s"
+	costColumn       = "cost"
+	tierColumn       = "tier"
+	shareColumn      = "share_milli"
+	profileColumn    = "mig_profile"
+	sharedColumn     = "shared_s"
+	lostColumn       = "lost_s"
+	experimentColumn = "experiment"
 )
 
 // more is which of these there are: where some job has a deadline, where there are pools, where some job has a tier, where some job asks for a
-// part of its devices or these are divided into slices, where devices are shared, and where some job was slowed down by others.
+// part of its devices or these are divided into slices, where devices are shared, where some job was slowed down by others, and where some job is
+// a trial of a search.
 type more struct {
 	deadlines bool
 	pools     *bill // nil for none
 	tiers     bool
 	sharing   *sharingBooks // nil for none
 	cluster   *core.Cluster
+	searches  bool // some job is a trial of a search
 }
 
 func (m more) header() string {
@@ -53,6 +56,9 @@ func (m more) header() string {
 		if header += "," + sharedColumn; m.sharing.lost {
 			header += "," + lostColumn
 		}
+	}
+	if m.searches {
+		header += "," + experimentColumn
 	}
 	return header + "\n"
 }
@@ -165,6 +171,9 @@ func (r *record) write(w *bufio.Writer, m more, t *typeBooks) error {
 	}
 	if m.sharing != nil {
 		b = m.appendSharing(b, r)
+	}
+	if m.searches {
+		b = AppendCell(append(b, ','), r.spec.Experiment)
 	}
 	_, err := w.Write(append(b, '\n'))
 	return err

@@ -29,6 +29,7 @@ type Live struct {
 	collector *Collector
 	jobs      map[core.JobID]*core.Job
 	cursor    int // of the changes that were copied
+	told      map[core.JobID][]Told
 	troubles  []Trouble
 	round     Snapshot  // but for what is counted on demand
 	latest    *Snapshot // nil when a round came after it
@@ -44,14 +45,15 @@ type Snapshot struct {
 	Running       int            // jobs that hold devices
 	Pending       map[string]int // jobs that hold none, by each of core.Reasons
 	DevicesUsed   int
-	DevicesUsable int // of ready nodes
+	DevicesUsable int    // of ready nodes
+	Told          []Told // by jobs that have not ended, in the order of their submission
 }
 
 var _ core.Observer = (*Live)(nil)
 
 // NewLive makes a collector live. From then on it is called through Live alone.
 func NewLive(c *Collector, r Run) *Live {
-	return &Live{run: r, collector: c, jobs: map[core.JobID]*core.Job{}}
+	return &Live{run: r, collector: c, jobs: map[core.JobID]*core.Job{}, told: map[core.JobID][]Told{}}
 }
 
 // ObserveRound takes in one round. It copies the jobs that changed.
@@ -85,6 +87,7 @@ func (l *Live) copy(v *core.View, id core.JobID) {
 	j := v.Job(id)
 	if j == nil {
 		delete(l.jobs, id)
+		delete(l.told, id)
 		return
 	}
 	kept := l.jobs[id]
@@ -93,7 +96,10 @@ func (l *Live) copy(v *core.View, id core.JobID) {
 		l.jobs[id] = kept
 	}
 	*kept = *j
-	kept.Seats, kept.Measured, kept.Tuning = nil, nil, core.Tuning{} // they are the pipeline's
+	kept.Seats, kept.Measured, kept.Reported, kept.Tuning = nil, nil, nil, core.Tuning{} // they are the pipeline's
+	if len(j.Reported) > 0 {
+		l.told[id] = latestOf(j)
+	}
 }
 
 // Snapshot is what the run has come to. It is not to be changed. It costs time in proportion to the jobs submitted so far,
@@ -167,10 +173,33 @@ func (l *Live) count(nowSeconds float64) *Snapshot {
 			s.Pending[j.WaitingReason.String()]++
 		}
 	}
+	for _, id := range slices.Sorted(maps.Keys(l.told)) {
+		s.Told = append(s.Told, l.told[id]...)
+	}
 	s.Started = l.collector.started(l.jobs)
 	s.Summary = l.collector.SoFar(unfinished, s.NowSeconds)
 	s.Summary.Name, s.Summary.Seed, s.Summary.Plugins = l.run.Name, l.run.Seed, l.troubles
 	return &s
+}
+
+// MostToldMetrics is how many metrics of a job a snapshot holds: those that it told first. What watches many jobs stays small by that.
+const MostToldMetrics = 4
+
+// Told is what a job told last of one of its metrics.
+type Told struct {
+	Job, Metric string
+	Step, Value float64
+}
+
+// latestOf is what a job told last of its first metrics.
+func latestOf(j *core.Job) []Told {
+	list := make([]Told, 0, min(len(j.Reported), MostToldMetrics))
+	for i := range min(len(j.Reported), MostToldMetrics) {
+		if p, some := j.Reported[i].Latest(); some {
+			list = append(list, Told{Job: j.Name, Metric: j.Reported[i].Metric, Step: p.Step, Value: p.Value})
+		}
+	}
+	return list
 }
 
 // started counts the measured jobs that ever held devices, going by the given jobs where they have not ended.

@@ -34,7 +34,7 @@ func ReadJobs(r io.Reader) ([]Job, error) {
 			missing = append(missing, name)
 		}
 	}
-	for _, name := range [...]string{deadlineColumn, costColumn, tierColumn} {
+	for _, name := range [...]string{deadlineColumn, costColumn, tierColumn, experimentColumn} {
 		row.at[name] = slices.Index(names, name)
 	}
 	if missing != nil {
@@ -68,6 +68,9 @@ func ReadJobs(r io.Reader) ([]Job, error) {
 			if j.Tier = row.text(tierColumn); core.TierRank(j.Tier) < 0 {
 				row.fail(tierColumn, j.Tier, "no tier; valid values: "+strings.Join(core.Tiers(), ", "))
 			}
+		}
+		if row.at[experimentColumn] >= 0 {
+			j.Experiment = row.text(experimentColumn)
 		}
 		if !slices.Contains(outcomeNames[:], j.Outcome) {
 			row.fail("outcome", j.Outcome, "no outcome; valid values: "+strings.Join(outcomeNames[:], ", "))

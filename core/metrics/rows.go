@@ -18,6 +18,7 @@ type Job struct {
 	DeadlineSeconds   float64 // after its submission, by which it is to be done; 0 for whenever
 	Cost              Number  // of the devices of pools that it held; 0 without pools
 	Tier              string  // service that it is guaranteed; empty for none
+	Experiment        string  // search that it is a trial of; empty for none
 }
 
 // Jobs lists every submitted job in order of submission. It is called after Finish.
@@ -33,7 +34,7 @@ func (c *Collector) Jobs() []Job {
 			FirstStartSeconds: Number(r.firstStart), FinishSeconds: Number(r.finish), JCTSeconds: Number(r.jct()),
 			QueueingSeconds: Number(r.queueing()), ReplicasMean: Number(r.replicasMean(c.types)), Restarts: int(r.restarts),
 			GPUSeconds: r.attained, Outcome: outcomeNames[r.outcome],
-			DeadlineSeconds: r.spec.DeadlineSeconds, Cost: Number(c.bill.cost(r.spec.ID)), Tier: r.spec.Tier,
+			DeadlineSeconds: r.spec.DeadlineSeconds, Cost: Number(c.bill.cost(r.spec.ID)), Tier: r.spec.Tier, Experiment: r.spec.Experiment,
 		})
 	}
 	return list

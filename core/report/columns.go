@@ -54,6 +54,7 @@ func (r *Run) packJobs(p *pack) {
 	p.value("waited", waited)
 	r.packTraining(p)
 	r.packPaces(p)
+	r.packReports(p)
 }
 
 // packTraining adds what training.csv tells of each job.

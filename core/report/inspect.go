@@ -17,6 +17,7 @@ var shownColumns = map[string]string{
 	"fairness.csv":   "job exclusive_s rho |",
 	"tenants.csv":    "jobs gpu_seconds jct_mean_s jct_p99_s queueing_mean_s restarts_mean rho_mean | tenant",
 	"training.csv":   "job initial_batch batch_mean efficiency_mean goodput_mean |",
+	"reports.csv":    "job at_s step value | metric",
 }
 
 // inspect tells which columns of a file a page lacks, and which cells of them are no numbers, unless that was told. It is done when

@@ -39,12 +39,15 @@ type Run struct {
 	tenants *table
 	trained *table
 	paces   *table
+	reports *table
 
 	stays   []stay
 	waits   []wait
 	healths []health
 	tunes   []tune
-	exact   bool // the stays are those of timeline.csv
+	told    []told   // what jobs reported, by job and metric
+	metrics []string // that they reported
+	exact   bool     // the stays are those of timeline.csv
 	byName  map[string]int
 }
 
@@ -75,6 +78,7 @@ type Digest struct {
 type jobs struct {
 	id                                                              []int
 	name, application, outcome                                      []string
+	experiment                                                      []string // nil where no job is a trial
 	submit, first, finish, jct, queueing, replicas, restarts, usage []float64
 
 	// Of runs whose jobs share devices, nil where the run tells nothing of it: thousandths of a device, NaN for whole ones, seconds beside others, and
@@ -194,6 +198,8 @@ func readRun(files fs.FS, dir string, told *SoFar) (*Run, error) {
 	columns("accelerators.csv", false, &r.used)
 	columns("tenants.csv", false, &r.tenants)
 	columns("training.csv", false, &r.trained)
+	columns("reports.csv", false, &r.reports)
+	r.readReports()
 	if what := r.contradiction(); what != "" {
 		r.Problems = append(r.Problems, "summary.json "+what+".")
 	}
@@ -238,6 +244,9 @@ func (r *Run) takeJobs(t *table) error {
 		if t.has(c.name) {
 			*c.to = numbers(c.name)
 		}
+	}
+	if t.has("experiment") {
+		r.Jobs.experiment = t.text("experiment")
 	}
 	if t.has("mig_profile") {
 		for _, profile := range t.text("mig_profile") {

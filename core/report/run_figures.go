@@ -28,7 +28,7 @@ func (r *Run) Figures() []Figure {
 		one.Lines = append(one.Lines, cdf("jobs", 0, d))
 		list = append(list, one)
 	}
-	return drawn(append(list, r.lifeFigures()...))
+	return drawn(append(append(list, r.lifeFigures()...), r.experimentFigures()...))
 }
 
 // FiguresOfRuns are the pictures of several runs over each other.

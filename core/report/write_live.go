@@ -49,7 +49,7 @@ func WriteLive(w io.Writer, r *Run, number int) error {
 	if len(r.Jobs.name) == 0 {
 		p.Sections = append(p.Sections, section{ID: "job", Title: "One job", Search: true})
 	}
-	return p.write(w, data, dataScript, timelineScript, runScript, liveScript, startScript)
+	return p.write(w, data, dataScript, figuresScript, timelineScript, runScript, liveScript, startScript)
 }
 
 // FactsOf reads of a run what an index tells, from its summary alone.

@@ -16,7 +16,7 @@ import (
 
 // WriteRun writes the page of a run.
 func WriteRun(w io.Writer, r *Run) error {
-	return r.page().write(w, r.pack(), dataScript, timelineScript, runScript, startScript)
+	return r.page().write(w, r.pack(), dataScript, figuresScript, timelineScript, runScript, startScript)
 }
 
 func (r *Run) page() *page {
@@ -52,6 +52,7 @@ func (r *Run) page() *page {
 	if reasons := r.reasons(); len(reasons) > 0 {
 		p.Sections = append(p.Sections, section{ID: "waiting", Title: "Why jobs waited", Plots: []string{"reasons"}, Tables: []grid{reasonTable(reasons)}})
 	}
+	p.Sections = append(p.Sections, r.experiments()...)
 	if len(r.Jobs.name) > 0 {
 		p.Sections = append(p.Sections, section{ID: "job", Title: "One job", Search: true})
 	}

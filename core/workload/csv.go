@@ -47,12 +47,13 @@ const (
 	csvIdealSpeedup
 	csvBaseCPUs
 	csvBaseMemory
+	csvExperiment
 	csvEnd // number of columns
 )
 
 var csvColumns = columns{
 	required: []string{"name", "submit_s", "duration_s", "replicas"},
-	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome", "deadline_s", "best_effort", "tier", "share_milli", "utilisation", "device_memory_gb", "slowdown_tolerance", "mig_profile", "load_s", "compute_s", "sync_s", "iteration_s", "ideal_cpus", "ideal_memory_gb", "ideal_speedup", "base_cpus", "base_memory_gb"},
+	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome", "deadline_s", "best_effort", "tier", "share_milli", "utilisation", "device_memory_gb", "slowdown_tolerance", "mig_profile", "load_s", "compute_s", "sync_s", "iteration_s", "ideal_cpus", "ideal_memory_gb", "ideal_speedup", "base_cpus", "base_memory_gb", "experiment"},
 }
 
 // acceleratorSeparator divides the types in a cell of column accelerators.
@@ -89,6 +90,11 @@ func readOptional(t *table, spec *core.JobSpec) {
 	}
 	if t.has(csvApplication) {
 		spec.Application = t.label(csvApplication)
+	}
+	if t.has(csvExperiment) {
+		if spec.Experiment = t.label(csvExperiment); t.accepted(csvExperiment) && !PlainName(spec.Experiment) {
+			t.reject(csvExperiment, nameRule)
+		}
 	}
 	if t.has(csvWeight) {
 		spec.Weight = t.number(csvWeight, 1e-6, 1e6, "a number")
@@ -306,6 +312,7 @@ func cellsOf(job *Job) [csvEnd]string {
 		csvAccelerators: strings.Join(spec.Accelerators, acceleratorSeparator),
 		csvOutcome:      job.Observed.Outcome,
 		csvTier:         spec.Tier,
+		csvExperiment:   spec.Experiment,
 	}
 	if spec.Weight != 1 {
 		cells[csvWeight] = formatNumber(spec.Weight)

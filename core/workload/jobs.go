@@ -27,6 +27,7 @@ type jobEntry struct {
 	Submit       time.Duration `config:"submit" doc:"moment of submission, since the start of the run" min:"0s"`
 	Tenant       string        `config:"tenant" doc:"whose job it is"`
 	Application  string        `config:"application" doc:"what it trains"`
+	Experiment   string        `config:"experiment" doc:"search that it is a trial of: letters, digits, -, _ and .; left out: none"`
 	Weight       float64       `config:"weight" doc:"its share against other jobs; left out: 1" min:"1e-6" max:"1e6"`
 	Replicas     int           `config:"replicas" doc:"replicas it asks for; left out: 1" min:"0" max:"1000000"`
 	MinReplicas  int           `config:"min_replicas" doc:"least replicas it can run with; 0 or left out: as many as it asks for" min:"0"`
@@ -132,7 +133,7 @@ func (e *jobEntry) job() Job {
 	replicas := max(e.Replicas, 1)
 	job := Job{
 		Spec: core.JobSpec{
-			Name: e.Name, Tenant: e.Tenant, Application: e.Application, Weight: e.Weight,
+			Name: e.Name, Tenant: e.Tenant, Application: e.Application, Experiment: e.Experiment, Weight: e.Weight,
 			SubmitSeconds: e.Submit.Seconds(), Requested: replicas,
 			MinReplicas: cmp.Or(e.MinReplicas, replicas), MaxReplicas: cmp.Or(e.MaxReplicas, replicas),
 			Accelerators: e.Accelerators, CPUs: e.CPUs, MemoryGB: e.MemoryGB, DeviceMemoryGB: e.DeviceMemory, Pinned: e.Pinned, Batch: e.Batch.spec(), Command: e.Command,

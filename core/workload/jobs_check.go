@@ -94,6 +94,9 @@ func topic(path string) string {
 // longestName leaves room for a job's name in the path of a socket.
 const longestName = 60
 
+// nameRule says what PlainName accepts.
+var nameRule = fmt.Sprintf("up to %d letters, digits, \"-\", \"_\" and \".\", the first a letter, digit or \"_\"", longestName)
+
 var (
 	jobName      = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -119,7 +122,10 @@ func (e *jobEntry) check(problem func(key, summary, hint string)) {
 		problem("name", "required but missing", "it must be unique in the file")
 	case !PlainName(e.Name):
 		problem("name", fmt.Sprintf("%q cannot name a job", e.Name),
-			fmt.Sprintf("use up to %d letters, digits, \"-\", \"_\" and \".\", the first a letter, digit or \"_\"", longestName))
+			"use "+nameRule)
+	}
+	if e.Experiment != "" && !PlainName(e.Experiment) {
+		problem("experiment", fmt.Sprintf("%q cannot name an experiment", e.Experiment), "use "+nameRule)
 	}
 	if len(e.Command) == 0 || e.Command[0] == "" {
 		problem("command", "names no program", "write [program, argument, …]")

@@ -18,6 +18,7 @@ jobs:
   - name: elastic
     command: [train, --all]
     dir: work
+    experiment: lr_1.e-3
     environment: [{name: A, value: b}]
     replicas: 2
     min_replicas: 1
@@ -36,7 +37,7 @@ jobs:
 		t.Fatal(err)
 	}
 	want := []core.JobSpec{{
-		ID: 0, Name: "elastic", Weight: 1, Requested: 2, MinReplicas: 1, MaxReplicas: 4, Accelerators: []string{"v100"}, CPUs: 1.5, MemoryGB: 8,
+		ID: 0, Name: "elastic", Experiment: "lr_1.e-3", Weight: 1, Requested: 2, MinReplicas: 1, MaxReplicas: 4, Accelerators: []string{"v100"}, CPUs: 1.5, MemoryGB: 8,
 		Share: &core.Share{Milli: 250}, DeviceMemoryGB: 2.5,
 		Batch:   core.BatchSpec{Requested: 64, Initial: 64, Max: 256, MinPerDevice: 1, MaxPerDevice: 32},
 		Command: []string{"train", "--all"}, TotalWork: 120,
@@ -119,6 +120,7 @@ func TestJobFileProblems(t *testing.T) {
 	cases := map[string]struct{ job, want string }{
 		"path as a name":        {`{name: ../../etc, command: [x]}`, `jobs[0].name: "../../etc" cannot name a job`},
 		"hidden name":           {`{name: .a, command: [x]}`, `jobs[0].name: ".a" cannot name a job`},
+		"path as a search":      {`{name: a, experiment: a/b, command: [x]}`, `jobs[0].experiment: "a/b" cannot name an experiment; use up to 60 letters`},
 		"no command":            {`{name: a, command: []}`, `jobs[0].command: names no program`},
 		"command as text":       {`{name: a, command: rm -rf}`, `jobs[0].command: expected a list`},
 		"unknown key":           {`{name: a, command: [x], replica: 2}`, `jobs[0].replica: unknown key; did you mean "replicas"?`},

@@ -34,9 +34,9 @@ func TestProblemsOfATable(t *testing.T) {
 		"header": {readCSV, "name,submit,duration_s,name,x\na,1,2,3,4\n", []string{
 			`t.csv:1: missing column "submit_s"`,
 			`t.csv:1: missing column "replicas"`,
-			`t.csv:1:6: unknown column "submit"; did you mean "submit_s"? valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb, pinned, limit_s, estimate_s, observed_start_s, outcome, deadline_s, best_effort, tier, share_milli, utilisation, device_memory_gb, slowdown_tolerance, mig_profile, load_s, compute_s, sync_s, iteration_s, ideal_cpus, ideal_memory_gb, ideal_speedup, base_cpus, base_memory_gb`,
+			`t.csv:1:6: unknown column "submit"; did you mean "submit_s"? valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb, pinned, limit_s, estimate_s, observed_start_s, outcome, deadline_s, best_effort, tier, share_milli, utilisation, device_memory_gb, slowdown_tolerance, mig_profile, load_s, compute_s, sync_s, iteration_s, ideal_cpus, ideal_memory_gb, ideal_speedup, base_cpus, base_memory_gb, experiment`,
 			`t.csv:1:24: column "name" appears twice`,
-			`t.csv:1:29: unknown column "x"; valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb, pinned, limit_s, estimate_s, observed_start_s, outcome, deadline_s, best_effort, tier, share_milli, utilisation, device_memory_gb, slowdown_tolerance, mig_profile, load_s, compute_s, sync_s, iteration_s, ideal_cpus, ideal_memory_gb, ideal_speedup, base_cpus, base_memory_gb`,
+			`t.csv:1:29: unknown column "x"; valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb, pinned, limit_s, estimate_s, observed_start_s, outcome, deadline_s, best_effort, tier, share_milli, utilisation, device_memory_gb, slowdown_tolerance, mig_profile, load_s, compute_s, sync_s, iteration_s, ideal_cpus, ideal_memory_gb, ideal_speedup, base_cpus, base_memory_gb, experiment`,
 		}},
 		"cells": {readCSV, csvHeader + "a,-1,2,3\n,1,0,3\nb,NaN,+Inf,0\nc,1,2,1.5\nd,0x1p3,1e99,-4\n\"e\u0001\",1_0,,x\n", []string{
 			`t.csv:2:3: submit_s is "-1"; expected a number of seconds from 0 to 1e11`,

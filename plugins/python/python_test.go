@@ -482,7 +482,7 @@ func describe(v *core.View) string {
 			bounds = append(bounds, fmt.Sprintf("%s %d %d", on.Accelerator, on.MinPerDevice, on.MaxPerDevice))
 		}
 		b := j.Batch
-		line(j.ID, j.Name, j.Tenant, j.Application, j.Requested, j.MinReplicas, j.MaxReplicas, j.Tier)
+		line(j.ID, j.Name, j.Tenant, j.Application, j.Requested, j.MinReplicas, j.MaxReplicas, j.Tier, j.Experiment)
 		line(joined(j.Accelerators), map[bool]string{false: "False", true: "True"}[j.MixesTypes], b.Requested, b.Initial, b.Max, b.MinPerDevice, b.MaxPerDevice, joined(bounds), joined(j.Command))
 		line(j.State, j.WaitingReason, joined(seats))
 		line(j.Tuning.BatchPerDevice, j.Tuning.AccumulationSteps, joined(j.Tuning.BatchByReplica), j.Restarts, j.Preemptions, j.Held)

@@ -288,7 +288,7 @@ func (c *Copy) spec(id core.JobID, s *stagev1.JobSpec) *core.JobSpec {
 		Pinned: s.GetPinned(), Suspended: s.GetSuspended(), DeadlineSeconds: s.GetDeadlineSeconds(), BestEffort: s.GetBestEffort(),
 		Tier: s.GetTier(), Share: shareFrom(s.GetShare()), Utilisation: s.GetUtilisation(), DeviceMemoryGB: s.GetDeviceMemoryGb(),
 		SlowdownTolerance: s.GetSlowdownTolerance(), Iteration: iterationFrom(s.GetIteration()),
-		Sensitivity: c.feels[s.GetSensitivity()], Pairs: c.pairs[s.GetPairs()],
+		Sensitivity: c.feels[s.GetSensitivity()], Pairs: c.pairs[s.GetPairs()], Experiment: s.GetExperiment(),
 	}
 	if b := s.GetBatch(); b != nil {
 		spec.Batch = core.BatchSpec{

@@ -218,7 +218,7 @@ func (e *Encoder) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec 
 		Accelerators: s.Accelerators, MixesTypes: s.MixesTypes, Cpus: s.CPUs, MemoryGb: s.MemoryGB, Command: s.Command, TotalWork: s.TotalWork, Pinned: s.Pinned,
 		Suspended: s.Suspended && !e.Plain, DeadlineSeconds: s.DeadlineSeconds, BestEffort: s.BestEffort, Tier: s.Tier,
 		Share: shareTo(s.Share), Utilisation: s.Utilisation, DeviceMemoryGb: s.DeviceMemoryGB, SlowdownTolerance: s.SlowdownTolerance,
-		Iteration: iterationTo(s.Iteration),
+		Iteration: iterationTo(s.Iteration), Experiment: s.Experiment,
 	}
 	if b := s.Batch; b != (core.BatchSpec{}) {
 		m.Batch = &stagev1.BatchSpec{

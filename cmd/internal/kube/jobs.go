@@ -131,7 +131,7 @@ func (c *Cluster) job(t *trainingjob.TrainingJob, now float64) *controlv1.Job {
 	spec, _ := t.JobSpec(0, 0) // what is wrong with it is in its conditions
 	created := seconds(t.CreationTimestamp.Time)
 	j := &controlv1.Job{
-		Id: t.Status.ID, Name: t.Name, Tenant: t.Tenant(), Application: t.Spec.Application,
+		Id: t.Status.ID, Name: t.Name, Tenant: t.Tenant(), Application: t.Spec.Application, Experiment: t.Spec.Experiment,
 		State:     cmp.Or(string(t.Status.State), unseen),
 		Requested: count(spec.Requested), MinReplicas: count(spec.MinReplicas), MaxReplicas: count(spec.MaxReplicas), Pinned: t.Spec.Pinned,
 		TotalWork: t.Spec.Work,

@@ -414,7 +414,7 @@ func (c *Cluster) convert(j *workload.Job) (*trainingjob.TrainingJob, error) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind},
 		ObjectMeta: metav1.ObjectMeta{Name: s.Name},
 		Spec: trainingjob.Spec{
-			Queue: s.Tenant, Weight: s.Weight, Application: s.Application, Accelerators: s.Accelerators, Pinned: s.Pinned, Requested: s.Requested,
+			Queue: s.Tenant, Weight: s.Weight, Application: s.Application, Experiment: s.Experiment, Accelerators: s.Accelerators, Pinned: s.Pinned, Requested: s.Requested,
 			Replicas: trainingjob.Replicas{Min: s.MinReplicas, Max: s.MaxReplicas},
 			Batch: trainingjob.Batch{
 				Requested: s.Batch.Requested, Initial: s.Batch.Initial, Max: s.Batch.Max, MinPerDevice: s.Batch.MinPerDevice, MaxPerDevice: s.Batch.MaxPerDevice,

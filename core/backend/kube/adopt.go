@@ -194,7 +194,7 @@ func fixed(to, was *trainingjob.Spec) (edited []string) {
 		edited = append(edited, "how many devices a pod asks for")
 	}
 	to.Queue, to.Pinned, to.Accelerators, to.Work, to.Application, to.Batch = was.Queue, was.Pinned, was.Accelerators, was.Work, was.Application, was.Batch
-	to.DeadlineSeconds, to.BestEffort, to.Tier = was.DeadlineSeconds, was.BestEffort, was.Tier
+	to.DeadlineSeconds, to.BestEffort, to.Tier, to.Experiment = was.DeadlineSeconds, was.BestEffort, was.Tier, was.Experiment
 	to.Replicas.DevicesPerReplica = was.Replicas.DevicesPerReplica
 	return edited
 }

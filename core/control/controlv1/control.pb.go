@@ -915,6 +915,8 @@ type Job struct {
 	DeviceMemoryGb    float64      `protobuf:"fixed64,30,opt,name=device_memory_gb,json=deviceMemoryGb,proto3" json:"device_memory_gb,omitempty"` // of its device that each replica needs, where devices are shared; 0 when unknown
 	Cpus              float64      `protobuf:"fixed64,31,opt,name=cpus,proto3" json:"cpus,omitempty"`                                             // of each replica, where nodes count them
 	MemoryGb          float64      `protobuf:"fixed64,32,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`                     // of each replica, where nodes count it
+	Experiment        string       `protobuf:"bytes,33,opt,name=experiment,proto3" json:"experiment,omitempty"`                                   // search that it is a trial of; empty for none
+	Metrics           []*Metric    `protobuf:"bytes,34,rep,name=metrics,proto3" json:"metrics,omitempty"`                                         // what it reported of itself, in the order in which it first told them
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1173,6 +1175,129 @@ func (x *Job) GetMemoryGb() float64 {
 	return 0
 }
 
+func (x *Job) GetExperiment() string {
+	if x != nil {
+		return x.Experiment
+	}
+	return ""
+}
+
+func (x *Job) GetMetrics() []*Metric {
+	if x != nil {
+		return x.Metrics
+	}
+	return nil
+}
+
+// Metric is what a job reported of one of its metrics.
+type Metric struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Step          float64                `protobuf:"fixed64,2,opt,name=step,proto3" json:"step,omitempty"` // of the latest report, as value and at_seconds
+	Value         float64                `protobuf:"fixed64,3,opt,name=value,proto3" json:"value,omitempty"`
+	AtSeconds     float64                `protobuf:"fixed64,4,opt,name=at_seconds,json=atSeconds,proto3" json:"at_seconds,omitempty"`
+	Lowest        float64                `protobuf:"fixed64,5,opt,name=lowest,proto3" json:"lowest,omitempty"` // of the reports that are kept
+	LowestStep    float64                `protobuf:"fixed64,6,opt,name=lowest_step,json=lowestStep,proto3" json:"lowest_step,omitempty"`
+	Highest       float64                `protobuf:"fixed64,7,opt,name=highest,proto3" json:"highest,omitempty"`
+	HighestStep   float64                `protobuf:"fixed64,8,opt,name=highest_step,json=highestStep,proto3" json:"highest_step,omitempty"`
+	Reports       uint32                 `protobuf:"varint,9,opt,name=reports,proto3" json:"reports,omitempty"` // that are kept: at most 1,024, of which older ones are thinned out
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Metric) Reset() {
+	*x = Metric{}
+	mi := &file_control_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Metric) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Metric) ProtoMessage() {}
+
+func (x *Metric) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Metric.ProtoReflect.Descriptor instead.
+func (*Metric) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Metric) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Metric) GetStep() float64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *Metric) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *Metric) GetAtSeconds() float64 {
+	if x != nil {
+		return x.AtSeconds
+	}
+	return 0
+}
+
+func (x *Metric) GetLowest() float64 {
+	if x != nil {
+		return x.Lowest
+	}
+	return 0
+}
+
+func (x *Metric) GetLowestStep() float64 {
+	if x != nil {
+		return x.LowestStep
+	}
+	return 0
+}
+
+func (x *Metric) GetHighest() float64 {
+	if x != nil {
+		return x.Highest
+	}
+	return 0
+}
+
+func (x *Metric) GetHighestStep() float64 {
+	if x != nil {
+		return x.HighestStep
+	}
+	return 0
+}
+
+func (x *Metric) GetReports() uint32 {
+	if x != nil {
+		return x.Reports
+	}
+	return 0
+}
+
 type Seat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -1183,7 +1308,7 @@ type Seat struct {
 
 func (x *Seat) Reset() {
 	*x = Seat{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1195,7 +1320,7 @@ func (x *Seat) String() string {
 func (*Seat) ProtoMessage() {}
 
 func (x *Seat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1208,7 +1333,7 @@ func (x *Seat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seat.ProtoReflect.Descriptor instead.
 func (*Seat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Seat) GetNode() string {
@@ -1238,7 +1363,7 @@ type Tuning struct {
 
 func (x *Tuning) Reset() {
 	*x = Tuning{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1250,7 +1375,7 @@ func (x *Tuning) String() string {
 func (*Tuning) ProtoMessage() {}
 
 func (x *Tuning) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1263,7 +1388,7 @@ func (x *Tuning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tuning.ProtoReflect.Descriptor instead.
 func (*Tuning) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Tuning) GetBatchPerDevice() uint32 {
@@ -1308,7 +1433,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1445,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1458,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Measurement) GetAccelerator() string {
@@ -1388,7 +1513,7 @@ type Gradients struct {
 
 func (x *Gradients) Reset() {
 	*x = Gradients{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1400,7 +1525,7 @@ func (x *Gradients) String() string {
 func (*Gradients) ProtoMessage() {}
 
 func (x *Gradients) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1413,7 +1538,7 @@ func (x *Gradients) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gradients.ProtoReflect.Descriptor instead.
 func (*Gradients) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Gradients) GetSquare() float64 {
@@ -1452,7 +1577,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1464,7 +1589,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1477,7 +1602,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Decision) GetRound() uint32 {
@@ -1591,7 +1716,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1603,7 +1728,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1616,7 +1741,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Node) GetName() string {
@@ -1709,7 +1834,7 @@ type Resources struct {
 
 func (x *Resources) Reset() {
 	*x = Resources{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1721,7 +1846,7 @@ func (x *Resources) String() string {
 func (*Resources) ProtoMessage() {}
 
 func (x *Resources) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1734,7 +1859,7 @@ func (x *Resources) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resources.ProtoReflect.Descriptor instead.
 func (*Resources) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Resources) GetCpus() float64 {
@@ -1779,7 +1904,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1791,7 +1916,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1804,7 +1929,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Pool) GetName() string {
@@ -1852,7 +1977,7 @@ type Diagnostics struct {
 
 func (x *Diagnostics) Reset() {
 	*x = Diagnostics{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1864,7 +1989,7 @@ func (x *Diagnostics) String() string {
 func (*Diagnostics) ProtoMessage() {}
 
 func (x *Diagnostics) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1877,7 +2002,7 @@ func (x *Diagnostics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diagnostics.ProtoReflect.Descriptor instead.
 func (*Diagnostics) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Diagnostics) GetList() []*Diagnostic {
@@ -1901,7 +2026,7 @@ type Diagnostic struct {
 
 func (x *Diagnostic) Reset() {
 	*x = Diagnostic{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1913,7 +2038,7 @@ func (x *Diagnostic) String() string {
 func (*Diagnostic) ProtoMessage() {}
 
 func (x *Diagnostic) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1926,7 +2051,7 @@ func (x *Diagnostic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diagnostic.ProtoReflect.Descriptor instead.
 func (*Diagnostic) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Diagnostic) GetFile() string {
@@ -2022,7 +2147,8 @@ const file_control_proto_rawDesc = "" +
 	"\vnow_seconds\x18\x01 \x01(\x01R\n" +
 	"nowSeconds\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12\x14\n" +
-	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"\xd3\t\n" +
+	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"\xa9\n" +
+	"\n" +
 	"\x03Job\x12\x13\n" +
 	"\x02id\x18\x01 \x01(\x05H\x00R\x02id\x88\x01\x01\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -2058,13 +2184,29 @@ const file_control_proto_rawDesc = "" +
 	"shareMilli\x88\x01\x01\x12(\n" +
 	"\x10device_memory_gb\x18\x1e \x01(\x01R\x0edeviceMemoryGb\x12\x12\n" +
 	"\x04cpus\x18\x1f \x01(\x01R\x04cpus\x12\x1b\n" +
-	"\tmemory_gb\x18  \x01(\x01R\bmemoryGbB\x05\n" +
+	"\tmemory_gb\x18  \x01(\x01R\bmemoryGb\x12\x1e\n" +
+	"\n" +
+	"experiment\x18! \x01(\tR\n" +
+	"experiment\x124\n" +
+	"\ametrics\x18\" \x03(\v2\x1a.quartet.control.v1.MetricR\ametricsB\x05\n" +
 	"\x03_idB\x11\n" +
 	"\x0f_submit_secondsB\x16\n" +
 	"\x14_first_start_secondsB\x11\n" +
 	"\x0f_finish_secondsB\x11\n" +
 	"\x0f_change_secondsB\x0e\n" +
-	"\f_share_milli\"4\n" +
+	"\f_share_milli\"\xf5\x01\n" +
+	"\x06Metric\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04step\x18\x02 \x01(\x01R\x04step\x12\x14\n" +
+	"\x05value\x18\x03 \x01(\x01R\x05value\x12\x1d\n" +
+	"\n" +
+	"at_seconds\x18\x04 \x01(\x01R\tatSeconds\x12\x16\n" +
+	"\x06lowest\x18\x05 \x01(\x01R\x06lowest\x12\x1f\n" +
+	"\vlowest_step\x18\x06 \x01(\x01R\n" +
+	"lowestStep\x12\x18\n" +
+	"\ahighest\x18\a \x01(\x01R\ahighest\x12!\n" +
+	"\fhighest_step\x18\b \x01(\x01R\vhighestStep\x12\x18\n" +
+	"\areports\x18\t \x01(\rR\areports\"4\n" +
 	"\x04Seat\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x18\n" +
 	"\adevices\x18\x02 \x03(\rR\adevices\"\xbd\x01\n" +
@@ -2158,7 +2300,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_control_proto_goTypes = []any{
 	(*SubmitRequest)(nil),     // 0: quartet.control.v1.SubmitRequest
 	(*SubmitResponse)(nil),    // 1: quartet.control.v1.SubmitResponse
@@ -2179,54 +2321,56 @@ var file_control_proto_goTypes = []any{
 	(*SoFarRequest)(nil),      // 16: quartet.control.v1.SoFarRequest
 	(*SoFarResponse)(nil),     // 17: quartet.control.v1.SoFarResponse
 	(*Job)(nil),               // 18: quartet.control.v1.Job
-	(*Seat)(nil),              // 19: quartet.control.v1.Seat
-	(*Tuning)(nil),            // 20: quartet.control.v1.Tuning
-	(*Measurement)(nil),       // 21: quartet.control.v1.Measurement
-	(*Gradients)(nil),         // 22: quartet.control.v1.Gradients
-	(*Decision)(nil),          // 23: quartet.control.v1.Decision
-	(*Node)(nil),              // 24: quartet.control.v1.Node
-	(*Resources)(nil),         // 25: quartet.control.v1.Resources
-	(*Pool)(nil),              // 26: quartet.control.v1.Pool
-	(*Diagnostics)(nil),       // 27: quartet.control.v1.Diagnostics
-	(*Diagnostic)(nil),        // 28: quartet.control.v1.Diagnostic
+	(*Metric)(nil),            // 19: quartet.control.v1.Metric
+	(*Seat)(nil),              // 20: quartet.control.v1.Seat
+	(*Tuning)(nil),            // 21: quartet.control.v1.Tuning
+	(*Measurement)(nil),       // 22: quartet.control.v1.Measurement
+	(*Gradients)(nil),         // 23: quartet.control.v1.Gradients
+	(*Decision)(nil),          // 24: quartet.control.v1.Decision
+	(*Node)(nil),              // 25: quartet.control.v1.Node
+	(*Resources)(nil),         // 26: quartet.control.v1.Resources
+	(*Pool)(nil),              // 27: quartet.control.v1.Pool
+	(*Diagnostics)(nil),       // 28: quartet.control.v1.Diagnostics
+	(*Diagnostic)(nil),        // 29: quartet.control.v1.Diagnostic
 }
 var file_control_proto_depIdxs = []int32{
 	18, // 0: quartet.control.v1.JobsResponse.jobs:type_name -> quartet.control.v1.Job
-	24, // 1: quartet.control.v1.NodesResponse.nodes:type_name -> quartet.control.v1.Node
-	26, // 2: quartet.control.v1.NodesResponse.pools:type_name -> quartet.control.v1.Pool
+	25, // 1: quartet.control.v1.NodesResponse.nodes:type_name -> quartet.control.v1.Node
+	27, // 2: quartet.control.v1.NodesResponse.pools:type_name -> quartet.control.v1.Pool
 	18, // 3: quartet.control.v1.DescribeResponse.job:type_name -> quartet.control.v1.Job
-	23, // 4: quartet.control.v1.DescribeResponse.decisions:type_name -> quartet.control.v1.Decision
-	19, // 5: quartet.control.v1.Job.seats:type_name -> quartet.control.v1.Seat
-	20, // 6: quartet.control.v1.Job.tuning:type_name -> quartet.control.v1.Tuning
-	21, // 7: quartet.control.v1.Job.measurement:type_name -> quartet.control.v1.Measurement
-	22, // 8: quartet.control.v1.Job.gradients:type_name -> quartet.control.v1.Gradients
-	19, // 9: quartet.control.v1.Decision.seats:type_name -> quartet.control.v1.Seat
-	20, // 10: quartet.control.v1.Decision.tuning:type_name -> quartet.control.v1.Tuning
-	25, // 11: quartet.control.v1.Node.resources:type_name -> quartet.control.v1.Resources
-	28, // 12: quartet.control.v1.Diagnostics.list:type_name -> quartet.control.v1.Diagnostic
-	0,  // 13: quartet.control.v1.ControlService.Submit:input_type -> quartet.control.v1.SubmitRequest
-	2,  // 14: quartet.control.v1.ControlService.Cancel:input_type -> quartet.control.v1.CancelRequest
-	4,  // 15: quartet.control.v1.ControlService.SetHealth:input_type -> quartet.control.v1.SetHealthRequest
-	6,  // 16: quartet.control.v1.ControlService.Jobs:input_type -> quartet.control.v1.JobsRequest
-	8,  // 17: quartet.control.v1.ControlService.Nodes:input_type -> quartet.control.v1.NodesRequest
-	10, // 18: quartet.control.v1.ControlService.Describe:input_type -> quartet.control.v1.DescribeRequest
-	12, // 19: quartet.control.v1.ControlService.Logs:input_type -> quartet.control.v1.LogsRequest
-	14, // 20: quartet.control.v1.ControlService.Snapshot:input_type -> quartet.control.v1.SnapshotRequest
-	16, // 21: quartet.control.v1.ControlService.SoFar:input_type -> quartet.control.v1.SoFarRequest
-	1,  // 22: quartet.control.v1.ControlService.Submit:output_type -> quartet.control.v1.SubmitResponse
-	3,  // 23: quartet.control.v1.ControlService.Cancel:output_type -> quartet.control.v1.CancelResponse
-	5,  // 24: quartet.control.v1.ControlService.SetHealth:output_type -> quartet.control.v1.SetHealthResponse
-	7,  // 25: quartet.control.v1.ControlService.Jobs:output_type -> quartet.control.v1.JobsResponse
-	9,  // 26: quartet.control.v1.ControlService.Nodes:output_type -> quartet.control.v1.NodesResponse
-	11, // 27: quartet.control.v1.ControlService.Describe:output_type -> quartet.control.v1.DescribeResponse
-	13, // 28: quartet.control.v1.ControlService.Logs:output_type -> quartet.control.v1.LogsResponse
-	15, // 29: quartet.control.v1.ControlService.Snapshot:output_type -> quartet.control.v1.SnapshotResponse
-	17, // 30: quartet.control.v1.ControlService.SoFar:output_type -> quartet.control.v1.SoFarResponse
-	22, // [22:31] is the sub-list for method output_type
-	13, // [13:22] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	24, // 4: quartet.control.v1.DescribeResponse.decisions:type_name -> quartet.control.v1.Decision
+	20, // 5: quartet.control.v1.Job.seats:type_name -> quartet.control.v1.Seat
+	21, // 6: quartet.control.v1.Job.tuning:type_name -> quartet.control.v1.Tuning
+	22, // 7: quartet.control.v1.Job.measurement:type_name -> quartet.control.v1.Measurement
+	23, // 8: quartet.control.v1.Job.gradients:type_name -> quartet.control.v1.Gradients
+	19, // 9: quartet.control.v1.Job.metrics:type_name -> quartet.control.v1.Metric
+	20, // 10: quartet.control.v1.Decision.seats:type_name -> quartet.control.v1.Seat
+	21, // 11: quartet.control.v1.Decision.tuning:type_name -> quartet.control.v1.Tuning
+	26, // 12: quartet.control.v1.Node.resources:type_name -> quartet.control.v1.Resources
+	29, // 13: quartet.control.v1.Diagnostics.list:type_name -> quartet.control.v1.Diagnostic
+	0,  // 14: quartet.control.v1.ControlService.Submit:input_type -> quartet.control.v1.SubmitRequest
+	2,  // 15: quartet.control.v1.ControlService.Cancel:input_type -> quartet.control.v1.CancelRequest
+	4,  // 16: quartet.control.v1.ControlService.SetHealth:input_type -> quartet.control.v1.SetHealthRequest
+	6,  // 17: quartet.control.v1.ControlService.Jobs:input_type -> quartet.control.v1.JobsRequest
+	8,  // 18: quartet.control.v1.ControlService.Nodes:input_type -> quartet.control.v1.NodesRequest
+	10, // 19: quartet.control.v1.ControlService.Describe:input_type -> quartet.control.v1.DescribeRequest
+	12, // 20: quartet.control.v1.ControlService.Logs:input_type -> quartet.control.v1.LogsRequest
+	14, // 21: quartet.control.v1.ControlService.Snapshot:input_type -> quartet.control.v1.SnapshotRequest
+	16, // 22: quartet.control.v1.ControlService.SoFar:input_type -> quartet.control.v1.SoFarRequest
+	1,  // 23: quartet.control.v1.ControlService.Submit:output_type -> quartet.control.v1.SubmitResponse
+	3,  // 24: quartet.control.v1.ControlService.Cancel:output_type -> quartet.control.v1.CancelResponse
+	5,  // 25: quartet.control.v1.ControlService.SetHealth:output_type -> quartet.control.v1.SetHealthResponse
+	7,  // 26: quartet.control.v1.ControlService.Jobs:output_type -> quartet.control.v1.JobsResponse
+	9,  // 27: quartet.control.v1.ControlService.Nodes:output_type -> quartet.control.v1.NodesResponse
+	11, // 28: quartet.control.v1.ControlService.Describe:output_type -> quartet.control.v1.DescribeResponse
+	13, // 29: quartet.control.v1.ControlService.Logs:output_type -> quartet.control.v1.LogsResponse
+	15, // 30: quartet.control.v1.ControlService.Snapshot:output_type -> quartet.control.v1.SnapshotResponse
+	17, // 31: quartet.control.v1.ControlService.SoFar:output_type -> quartet.control.v1.SoFarResponse
+	23, // [23:32] is the sub-list for method output_type
+	14, // [14:23] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -2235,14 +2379,14 @@ func file_control_proto_init() {
 		return
 	}
 	file_control_proto_msgTypes[18].OneofWrappers = []any{}
-	file_control_proto_msgTypes[24].OneofWrappers = []any{}
+	file_control_proto_msgTypes[25].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -39,6 +39,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	w.tuning(snapshot.Summary.Tuning)
 	w.quality(snapshot.Summary)
 	w.plugins(snapshot.Summary.Plugins)
+	w.told(snapshot.Told)
 }
 
 func (w writer) standing(s *metrics.Snapshot) {
@@ -251,5 +252,19 @@ func (w writer) plugins(troubles []metrics.Trouble) {
 	for _, component := range slices.Sorted(maps.Keys(restarts)) {
 		w.counter("plugin_restarts_total", "Restarts of a policy in another process.", restarts[component], "plugin", component)
 		w.gauge("plugin_fallback", "1 when the built-in policy took over.", fallback[component], "plugin", component)
+	}
+}
+
+// told tells what jobs reported of themselves: at most as many series as jobs that have not ended times metrics.MostToldMetrics.
+func (w writer) told(list []metrics.Told) {
+	type labels struct{ job, metric string }
+	seen := make(map[labels]bool, len(list))
+	for _, t := range list {
+		of := labels{strings.ToValidUTF8(t.Job, "\uFFFD"), strings.ToValidUTF8(t.Metric, "\uFFFD")}
+		if seen[of] {
+			continue // names that differ in what no label can hold
+		}
+		seen[of] = true
+		w.gauge("job_metric", "Latest value that a job reported of a metric, of jobs that have not ended: the first 4 metrics of each.", t.Value, "job", of.job, "metric", of.metric)
 	}
 }

@@ -44,6 +44,7 @@ func full(t *testing.T) *metrics.Snapshot {
 	last := 0.0
 	number(t, reflect.ValueOf(s).Elem(), &last)
 	snapshot := &metrics.Snapshot{Summary: s, NowSeconds: 1e6, RoundSeconds: 1e5, Started: 17, Running: 9, Pending: map[string]int{}, DevicesUsed: 31, DevicesUsable: 33}
+	snapshot.Told = []metrics.Told{{Job: "a", Metric: "loss", Step: 3, Value: 0.5}, {Job: "b", Metric: "\xff", Value: 2}, {Job: "b", Metric: "\xfe", Value: 1}}
 	for i, reason := range core.Reasons() {
 		snapshot.Pending[reason] = 200 + i
 	}
@@ -240,6 +241,8 @@ func TestEveryNumberOfASummaryIsTold(t *testing.T) {
 		"quartet_queueing_delay_seconds_count":                   17,
 		`quartet_plugin_fallback{plugin="plugin/x"}`:             1,
 		`quartet_plugin_fallback{plugin="plugin/y"}`:             0,
+		`quartet_job_metric{job="a",metric="loss"}`:              0.5,
+		`quartet_job_metric{job="b",metric="�"}`:                 2,
 		`quartet_build_info{commit="abc",go="go1",version="v1"}`: 1,
 	}
 	got := map[string]float64{}

@@ -1,6 +1,6 @@
 // Figures that the page carries: lines with their own x, put on the places of all.
 'use strict';
-Q.figures = data => {
+Q.figures = (data, more) => {
   const { $, chart, span, digits, percent } = Q, write = { plain: digits, seconds: span, share: percent };
   for (const f of data.value('figures') || []) {
     const parent = $(f.place), lines = f.lines || [];
@@ -26,6 +26,7 @@ Q.figures = data => {
     });
     const label = v => { const k = Math.round(v); return Math.abs(v - k) < .45 && f.ticks[k] != null ? f.ticks[k] : ''; };
     chart(parent, {
+      ...more,
       title: f.title, x, xLabel: f.xLabel, log: f.log, xFormat: f.ticks ? label : f.x === 'seconds' && !f.log ? null : write[f.x], xSplits: f.ticks ? f.ticks.map((_, i) => i) : null,
       xRange: f.ticks ? ends : null, format: f.y === 'plain' ? null : write[f.y], series, bands, top: f.y === 'share' && f.place === 'shapes' ? 1 : null, sync: f.x === 'seconds' && !f.log ? 'time' : null,
     });

@@ -8,6 +8,7 @@ Q.run = first => {
   function show(next) {
     data = next; column = data.column; horizon = data.value('horizon'); names = data.value('names'); why = data.value('whys') || []; rows = null;
     curves();
+    Q.figures(data, { again: true });
     devices();
     jobs();
   }
@@ -73,6 +74,8 @@ Q.run = first => {
     const facts = make('dl', null, one); facts.className = 'facts';
     const fact = (k, v) => { make('dt', k, facts); make('dd', v, facts); };
     const apps = data.value('applications'), outcomes = data.value('outcomes');
+    const trials = data.value('experiments');
+    if (trials && trials[column('jobs.experiment')[j]]) fact('experiment', trials[column('jobs.experiment')[j]]);
     if (apps[column('jobs.application')[j]]) fact('application', apps[column('jobs.application')[j]]);
     fact('outcome', outcomes[column('jobs.outcome')[j]] || '–');
     fact('submitted', span(column('jobs.submit')[j]));
@@ -105,6 +108,9 @@ Q.run = first => {
       chart(one, { title: 'Batch, over all its devices', x: px, series: [{ label: 'batch', y: of('batch'), step: true }], sync: 'job' });
       chart(one, { title: 'Its statistical efficiency', x: px, series: [{ label: 'efficiency', y: of('efficiency'), step: true }], format: percent, sync: 'job' });
     }
+    const told = data.value('metrics') || [], points = told.map(() => ({ x: [], y: [] })); // what it reported of itself
+    (column('reports.job') || []).forEach((of, i) => { if (of === j) { const p = points[column('reports.metric')[i]]; p.x.push(column('reports.step')[i]); p.y.push(column('reports.value')[i]); } });
+    told.forEach((name, k) => { if (points[k].x.length) chart(one, { title: `Its ${name}, by step`, x: points[k].x, xLabel: 'step', xFormat: digits, series: [{ label: name, y: points[k].y, points: true }] }); });
     const ct = column('usage.at') || column('rounds.at'), cw = column('usage.waiting') || column('rounds.waiting'), cr = column('usage.running') || column('rounds.running');
     if (ct && cw && cr && x.length) {
       const cx = [], c1 = [], c2 = [];

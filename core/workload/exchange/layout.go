@@ -30,6 +30,7 @@ const (
 	fieldDeadline
 	fieldBestEffort
 	fieldTier
+	fieldExperiment
 	fieldLimit
 	fieldEstimate
 	fieldStart
@@ -46,7 +47,7 @@ const (
 // fieldNames are the columns of a trace, and those that others are computed from.
 var fieldNames = [fieldCount]string{
 	"name", "submit_s", "duration_s", "replicas", "tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb",
-	"pinned", "deadline_s", "best_effort", "tier", "limit_s", "estimate_s", "observed_start_s", "outcome", "end_s", "limit_minutes", "nodes", "namespace",
+	"pinned", "deadline_s", "best_effort", "tier", "experiment", "limit_s", "estimate_s", "observed_start_s", "outcome", "end_s", "limit_minutes", "nodes", "namespace",
 }
 
 // layout says which columns of a table become what where nobody maps them.
@@ -107,7 +108,7 @@ var layouts = map[string]*layout{
 
 // aliases are the names that a column may have in the table, for a field.
 func (l *layout) aliases(f field) []string {
-	if !l.own && f >= fieldDeadline && f <= fieldTier {
+	if !l.own && f >= fieldDeadline && f <= fieldExperiment {
 		return nil
 	}
 	return append(slices.Clone(l.columns[f]), plainName(fieldNames[f]))

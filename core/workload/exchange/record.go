@@ -28,7 +28,7 @@ type Record struct {
 type Details struct {
 	Weight, CPUs, MemoryGB   float64
 	Deadline                 float64 // seconds after its submission
-	Tier                     string
+	Tier, Experiment         string
 	MinReplicas, MaxReplicas int32
 	Pinned, BestEffort       bool
 

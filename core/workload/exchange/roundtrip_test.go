@@ -63,6 +63,7 @@ func TestRoundTrip(t *testing.T) {
 					trace.Add(r, Details{
 						Pinned: rapid.Bool().Draw(t, "pinned"), BestEffort: rapid.Bool().Draw(t, "best effort"),
 						Deadline: rapid.SampledFrom([]float64{0, 0.1, 900}).Draw(t, "deadline"), Tier: rapid.SampledFrom([]string{"", "premium", "basic"}).Draw(t, "tier"),
+						Experiment: rapid.SampledFrom([]string{"", "sweep", "lr_1.e-3"}).Draw(t, "experiment"),
 					})
 				}
 				_, once := again(t, format, trace) // what the format cannot hold is lost here

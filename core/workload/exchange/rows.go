@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // rows reads a table with a header.
@@ -450,6 +451,12 @@ func (t *rowReader) detailed(r *Record) bool {
 	if cell, known := t.has(fieldTier); known {
 		if d.Tier = string(cell); core.TierRank(d.Tier) < 0 {
 			t.drop("tier cannot be read", cell)
+			return false
+		}
+	}
+	if cell, known := t.has(fieldExperiment); known {
+		if d.Experiment = string(cell); !workload.PlainName(d.Experiment) {
+			t.drop("experiment cannot be read", cell)
 			return false
 		}
 	}

@@ -35,7 +35,7 @@ func FromWorkload(w *workload.Workload) (*Trace, error) {
 		if job.EstimateSeconds > 0 {
 			r.Estimate = job.EstimateSeconds
 		}
-		d := Details{CPUs: s.CPUs, MemoryGB: s.MemoryGB, Pinned: s.Pinned, Deadline: s.DeadlineSeconds, BestEffort: s.BestEffort, Tier: s.Tier}
+		d := Details{CPUs: s.CPUs, MemoryGB: s.MemoryGB, Pinned: s.Pinned, Deadline: s.DeadlineSeconds, BestEffort: s.BestEffort, Tier: s.Tier, Experiment: s.Experiment}
 		d.Shares = s.Share != nil || s.Utilisation != 0 || s.DeviceMemoryGB != 0 || s.SlowdownTolerance != 0 || s.Iteration != core.Iteration{} || s.Sensitivity != nil
 		if s.Weight != 1 {
 			d.Weight = s.Weight

@@ -61,7 +61,7 @@ func fieldsOf(t *Trace) []field {
 // appendCell renders a field of a record; nothing for what reading assumes where a cell is empty.
 func appendCell(b []byte, r *Record, f field) []byte {
 	var d Details
-	if r.more != nil && f >= fieldWeight && f <= fieldTier {
+	if r.more != nil && f >= fieldWeight && f <= fieldExperiment {
 		d = *r.more
 	}
 	switch f {
@@ -121,6 +121,8 @@ func appendCell(b []byte, r *Record, f field) []byte {
 		}
 	case fieldTier:
 		return append(b, d.Tier...)
+	case fieldExperiment:
+		return append(b, d.Experiment...)
 	}
 	return b
 }

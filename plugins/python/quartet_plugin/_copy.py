@@ -183,6 +183,7 @@ class ViewCopy:
                 spec.iteration.load_seconds, spec.iteration.compute_seconds, spec.iteration.sync_seconds, spec.iteration.measured_seconds,
             ),
             sensitivity=self._sensitivities.get(spec.sensitivity), pairs=self._pairs.get(spec.pairs),
+            experiment=spec.experiment,
         )
         self.view.jobs[told.id] = job
         return job

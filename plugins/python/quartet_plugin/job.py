@@ -195,6 +195,7 @@ class Job:
     name: str
     tenant: str
     application: str
+    experiment: str  # the search that it is a trial of; empty for none
     weight: float  # share of the job against others, 1 unless stated
     submit_seconds: float
     requested: int  # replicas the user asked for
@@ -247,7 +248,7 @@ class Job:
     resources: Resources | None  # of each replica, as placement gave them; None for what it asks for
 
     __slots__ = (
-        "accelerators", "application", "as_of_seconds", "attained", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "device_memory_gb", "executed",
+        "accelerators", "application", "as_of_seconds", "attained", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "device_memory_gb", "executed", "experiment",
         "first_start", "gradients", "held", "id", "iteration", "last_change", "max_replicas", "measured", "memory_gb", "min_replicas",
         "mixes_types", "name", "pairs", "pinned", "preemptions", "progress", "progress_as_of", "progress_rate", "requested", "resources", "restarts",
         "seats", "sensitivity", "share", "slices", "slowdown_tolerance", "starting", "state", "step_times", "steps_left", "submit_seconds", "suspended", "tenant", "tier", "total_work", "truth", "tuning", "utilisation", "waiting_reason", "weight",
@@ -262,10 +263,10 @@ class Job:
         batch_by_type: Sequence[TypeBatch] = (), deadline_seconds: float = 0.0, best_effort: bool = False,
         tier: str = "", share: Share | None = None, utilisation: float = 0.0, device_memory_gb: float = 0.0,
         slowdown_tolerance: float = 0.0, iteration: Iteration = _UNKNOWN, sensitivity: Sensitivity | None = None,
-        pairs: PairTable | None = None,
+        pairs: PairTable | None = None, experiment: str = "",
     ) -> None:
         """A job that was just submitted."""
-        self.id, self.name, self.tenant, self.application = id, name, tenant, application
+        self.id, self.name, self.tenant, self.application, self.experiment = id, name, tenant, application, experiment
         self.weight, self.submit_seconds = weight, submit_seconds
         self.requested, self.min_replicas, self.max_replicas = requested, min_replicas, max_replicas
         self.accelerators, self.batch, self.cpus, self.memory_gb = accelerators, batch, cpus, memory_gb

@@ -292,7 +292,7 @@ class Mirror(AdmissionPolicy):
         for j in view.jobs:
             if j is None:
                 continue
-            yield f"{j.id} {j.name} {j.tenant} {j.application} {j.requested} {j.min_replicas} {j.max_replicas} {j.tier}"
+            yield f"{j.id} {j.name} {j.tenant} {j.application} {j.requested} {j.min_replicas} {j.max_replicas} {j.tier} {j.experiment}"
             bounds = (part for on in j.batch_by_type for part in on)
             yield f"{' '.join(j.accelerators)} {j.mixes_types} {' '.join(map(str, j.batch))} {' '.join(map(str, bounds))} {' '.join(j.command)}"
             yield f"{j.state.name.lower()} {j.waiting_reason.value} {' '.join(f'{s.node}:{s.devices}' for s in j.seats)}"

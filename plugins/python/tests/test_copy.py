@@ -161,7 +161,7 @@ def test_how_devices_are_shared_is_taken_over():
     assert not cluster.oversubscribes_memory and not cluster.counts_resources
 
     spec = pb.JobSpec(
-        name="half", share=pb.Share(milli=250), utilisation=0.5, device_memory_gb=3, slowdown_tolerance=0.2,
+        name="half", share=pb.Share(milli=250), utilisation=0.5, device_memory_gb=3, slowdown_tolerance=0.2, experiment="sweep",
         iteration=pb.Iteration(load_seconds=1, compute_seconds=2, sync_seconds=4),
     )
     on_cpus = pb.JobSpec(name="on CPUs", share=pb.Share())
@@ -180,6 +180,7 @@ def test_how_devices_are_shared_is_taken_over():
     assert (cluster.nodes[0].device_memory_gb, cluster.pool("p").device_memory_gb) == (16, 80)
     half, cpus, whole = (copy.view.job(id) for id in range(3))
     assert (half.share, half.utilisation, half.device_memory_gb, half.slowdown_tolerance) == (Share(250), 0.5, 3, 0.2)
+    assert [j.experiment for j in (half, cpus, whole)] == ["sweep", "", ""]
     assert half.iteration == Iteration(1, 2, 4) and half.iteration.seconds() == 7
     assert [j.part() for j in (half, cpus, whole)] == [0.25, 0, 1]
     assert [j.attained_service(60) for j in (half, cpus, whole)] == [7 + 40 * 2 * 0.25, 7, 0]

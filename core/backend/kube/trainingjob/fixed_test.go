@@ -43,6 +43,8 @@ func testFixed(t *testing.T, jobs Interface) {
 		"not pinned":              {nil, `{"pinned": false}`, ""},
 		"another application":     {func(s *Spec) { s.Application = "bert" }, `{"application": "gpt"}`, "the application of a job never changes; cancel it"},
 		"an application of none":  {nil, `{"application": ""}`, ""},
+		"another experiment":      {func(s *Spec) { s.Experiment = "sweep" }, `{"experiment": "other"}`, "the experiment of a job never changes; cancel it"},
+		"an experiment of none":   {nil, `{"experiment": ""}`, ""},
 		"more devices":            {nil, `{"replicas": {"devicesPerReplica": 2}}`, "replicas.devicesPerReplica never changes; cancel the job"},
 		"fewer devices":           {func(s *Spec) { s.Replicas.DevicesPerReplica = 2 }, `{"replicas": null}`, "replicas.devicesPerReplica never changes"},
 		"one device":              {nil, `{"replicas": {"devicesPerReplica": 1}}`, ""},

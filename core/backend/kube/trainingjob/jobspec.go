@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -48,7 +49,7 @@ func (j *TrainingJob) JobSpec(id core.JobID, submitSeconds float64) (core.JobSpe
 	found.name(j.Name)
 	found.spec(s)
 	spec := core.JobSpec{
-		ID: id, Name: j.JobName(), Tenant: j.Tenant(), Application: s.Application, Weight: cmp.Or(s.Weight, 1),
+		ID: id, Name: j.JobName(), Tenant: j.Tenant(), Application: s.Application, Experiment: s.Experiment, Weight: cmp.Or(s.Weight, 1),
 		SubmitSeconds: submitSeconds,
 		Requested:     requested * devices,
 		MinReplicas:   cmp.Or(s.Replicas.Min, requested) * devices,
@@ -77,6 +78,9 @@ func (b *Batch) spec() core.BatchSpec {
 		MinPerDevice: cmp.Or(b.MinPerDevice, 1), MaxPerDevice: cmp.Or(b.MaxPerDevice, most),
 	}
 }
+
+// experimentName is the pattern of the definition of the resource: names of job files.
+var experimentName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}$`)
 
 // problems collects what is wrong with a job.
 type problems struct{ core.Diagnostics }
@@ -112,6 +116,9 @@ func (p *problems) spec(s *Spec) {
 	between(p, "spec.weight", s.Weight, leastWeight, mostWeight)
 	between(p, "spec.work", s.Work, 0, mostWork)
 	between(p, "spec.deadlineSeconds", s.DeadlineSeconds, 0, mostDeadline)
+	if s.Experiment != "" && !experimentName.MatchString(s.Experiment) {
+		p.add("spec.experiment", fmt.Sprintf("%q cannot name an experiment", s.Experiment), `use up to 60 letters, digits, "-", "_" and ".", the first a letter, digit or "_"`)
+	}
 	if core.TierRank(s.Tier) < 0 {
 		p.add("spec.tier", fmt.Sprintf("there is no tier %q", s.Tier), "valid values: "+strings.Join(core.Tiers(), ", "))
 	}

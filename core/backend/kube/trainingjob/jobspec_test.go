@@ -58,7 +58,7 @@ func TestJobSpec(t *testing.T) {
 		"everything said": {func(s *Spec) {
 			*s = Spec{
 				Queue: "research", Weight: 2, Work: 5000, Replicas: Replicas{Min: 1, Max: 8}, Requested: 4, Pinned: true,
-				Accelerators: []string{"a100", "h100"}, Application: "resnet50", DeadlineSeconds: 900, BestEffort: true, Tier: "premium",
+				Accelerators: []string{"a100", "h100"}, Application: "resnet50", DeadlineSeconds: 900, BestEffort: true, Tier: "premium", Experiment: "sweep.1",
 				Batch: Batch{Requested: 512, Initial: 256, Min: 128, Max: 4096, MinPerDevice: 16, MaxPerDevice: 256},
 				Template: runtime.RawExtension{Raw: []byte(`{"spec": {"schedulerName": "quartet", "restartPolicy": "Never",
 					"initContainers": [{"name": "fetch", "resources": {"requests": {"memory": "9Gi", "cpu": "1"}}},
@@ -67,7 +67,7 @@ func TestJobSpec(t *testing.T) {
 			}
 		}, core.JobSpec{
 			Tenant: "research", Application: "resnet50", Weight: 2, Requested: 4, MinReplicas: 1, MaxReplicas: 8, Pinned: true,
-			Accelerators: []string{"a100", "h100"}, TotalWork: 5000, CPUs: 3.5, MemoryGB: 9, DeadlineSeconds: 900, BestEffort: true, Tier: "premium",
+			Accelerators: []string{"a100", "h100"}, TotalWork: 5000, CPUs: 3.5, MemoryGB: 9, DeadlineSeconds: 900, BestEffort: true, Tier: "premium", Experiment: "sweep.1",
 			Batch: core.BatchSpec{Requested: 512, Initial: 256, Max: 4096, MinPerDevice: 16, MaxPerDevice: 256},
 		}},
 	}
@@ -95,6 +95,7 @@ func TestJobSpecProblems(t *testing.T) {
 		"a weight of no use": {func(s *Spec) { s.Weight = math.NaN() }, []string{"spec.weight: must be from 1e-06 to 1e+06, got NaN"}},
 		"deadline":           {func(s *Spec) { s.DeadlineSeconds = 1e10 }, []string{"spec.deadlineSeconds: must be from 0 to 1e+09, got 1e+10"}},
 		"tier":               {func(s *Spec) { s.Tier = "gold" }, []string{"spec.tier: there is no tier \"gold\"; valid values: premium, standard, basic"}},
+		"experiment":         {func(s *Spec) { s.Experiment = "a/b" }, []string{"spec.experiment: \"a/b\" cannot name an experiment; use up to 60 letters, digits, \"-\", \"_\" and \".\", the first a letter, digit or \"_\""}},
 		"work":               {func(s *Spec) { s.Work = math.Inf(1) }, []string{"spec.work: must be from 0 to 1e+15, got +Inf"}},
 		"least over most": {func(s *Spec) { s.Replicas = Replicas{Min: 4, Max: 2} }, []string{
 			"spec.replicas.min: replicas.min must be at most replicas.max, got 4 and 2",

@@ -38,6 +38,7 @@ type Spec struct {
 	Accelerators []string `json:"accelerators,omitempty"`
 	Batch        Batch    `json:"batch,omitzero"`
 	Application  string   `json:"application,omitempty"` // what it trains
+	Experiment   string   `json:"experiment,omitempty"`  // search that it is a trial of
 
 	DeadlineSeconds float64 `json:"deadlineSeconds,omitempty"` // after its submission; 0 for none
 	BestEffort      bool    `json:"bestEffort,omitempty"`      // takes what the others leave, and is promised nothing

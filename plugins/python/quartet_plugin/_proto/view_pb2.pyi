@@ -139,7 +139,7 @@ class Job(_message.Message):
     def __init__(self, id: _Optional[int] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., waiting_reason: _Optional[str] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., tuning: _Optional[_Union[Tuning, _Mapping]] = ..., as_of_seconds: _Optional[float] = ..., executed_seconds: _Optional[float] = ..., attained_device_seconds: _Optional[float] = ..., progress: _Optional[float] = ..., progress_rate: _Optional[float] = ..., progress_as_of_seconds: _Optional[float] = ..., steps_left: _Optional[float] = ..., first_start_seconds: _Optional[float] = ..., last_change_seconds: _Optional[float] = ..., restarts: _Optional[int] = ..., preemptions: _Optional[int] = ..., response: _Optional[_Union[Response, _Mapping]] = ..., measured: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., gradients: _Optional[_Union[Gradients, _Mapping]] = ..., starting: bool = ..., slices: _Optional[bytes] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ...) -> None: ...
 
 class JobSpec(_message.Message):
-    __slots__ = ["accelerators", "application", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "device_memory_gb", "iteration", "max_replicas", "memory_gb", "min_replicas", "mixes_types", "name", "pairs", "pinned", "requested", "sensitivity", "share", "slowdown_tolerance", "step_times", "submit_seconds", "suspended", "tenant", "tier", "total_work", "truth", "utilisation", "weight"]
+    __slots__ = ["accelerators", "application", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "device_memory_gb", "experiment", "iteration", "max_replicas", "memory_gb", "min_replicas", "mixes_types", "name", "pairs", "pinned", "requested", "sensitivity", "share", "slowdown_tolerance", "step_times", "submit_seconds", "suspended", "tenant", "tier", "total_work", "truth", "utilisation", "weight"]
     ACCELERATORS_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
     BATCH_BY_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -149,6 +149,7 @@ class JobSpec(_message.Message):
     CPUS_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     DEVICE_MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
+    EXPERIMENT_FIELD_NUMBER: _ClassVar[int]
     ITERATION_FIELD_NUMBER: _ClassVar[int]
     MAX_REPLICAS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
@@ -179,6 +180,7 @@ class JobSpec(_message.Message):
     cpus: float
     deadline_seconds: float
     device_memory_gb: float
+    experiment: str
     iteration: Iteration
     max_replicas: int
     memory_gb: float
@@ -200,7 +202,7 @@ class JobSpec(_message.Message):
     truth: int
     utilisation: float
     weight: float
-    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., application: _Optional[str] = ..., weight: _Optional[float] = ..., submit_seconds: _Optional[float] = ..., requested: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., accelerators: _Optional[_Iterable[str]] = ..., batch: _Optional[_Union[BatchSpec, _Mapping]] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., command: _Optional[_Iterable[str]] = ..., total_work: _Optional[float] = ..., step_times: _Optional[int] = ..., truth: _Optional[int] = ..., pinned: bool = ..., mixes_types: bool = ..., batch_by_type: _Optional[_Iterable[_Union[TypeBatch, _Mapping]]] = ..., suspended: bool = ..., deadline_seconds: _Optional[float] = ..., best_effort: bool = ..., tier: _Optional[str] = ..., share: _Optional[_Union[Share, _Mapping]] = ..., utilisation: _Optional[float] = ..., device_memory_gb: _Optional[float] = ..., slowdown_tolerance: _Optional[float] = ..., iteration: _Optional[_Union[Iteration, _Mapping]] = ..., sensitivity: _Optional[int] = ..., pairs: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., application: _Optional[str] = ..., weight: _Optional[float] = ..., submit_seconds: _Optional[float] = ..., requested: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., accelerators: _Optional[_Iterable[str]] = ..., batch: _Optional[_Union[BatchSpec, _Mapping]] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., command: _Optional[_Iterable[str]] = ..., total_work: _Optional[float] = ..., step_times: _Optional[int] = ..., truth: _Optional[int] = ..., pinned: bool = ..., mixes_types: bool = ..., batch_by_type: _Optional[_Iterable[_Union[TypeBatch, _Mapping]]] = ..., suspended: bool = ..., deadline_seconds: _Optional[float] = ..., best_effort: bool = ..., tier: _Optional[str] = ..., share: _Optional[_Union[Share, _Mapping]] = ..., utilisation: _Optional[float] = ..., device_memory_gb: _Optional[float] = ..., slowdown_tolerance: _Optional[float] = ..., iteration: _Optional[_Union[Iteration, _Mapping]] = ..., sensitivity: _Optional[int] = ..., pairs: _Optional[int] = ..., experiment: _Optional[str] = ...) -> None: ...
 
 class Measurement(_message.Message):
     __slots__ = ["accelerator", "count", "nodes", "pass_seconds", "per_device", "replicas", "spread", "step_seconds"]

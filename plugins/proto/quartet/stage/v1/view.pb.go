@@ -1350,6 +1350,7 @@ type JobSpec struct {
 	Iteration         *Iteration             `protobuf:"bytes,28,opt,name=iteration,proto3" json:"iteration,omitempty"`                                            // none when unknown
 	Sensitivity       uint32                 `protobuf:"varint,29,opt,name=sensitivity,proto3" json:"sensitivity,omitempty"`                                       // table; 0 for none
 	Pairs             uint32                 `protobuf:"varint,30,opt,name=pairs,proto3" json:"pairs,omitempty"`                                                   // table; 0 for none
+	Experiment        string                 `protobuf:"bytes,31,opt,name=experiment,proto3" json:"experiment,omitempty"`                                          // the search that it is a trial of; empty for none
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1592,6 +1593,13 @@ func (x *JobSpec) GetPairs() uint32 {
 		return x.Pairs
 	}
 	return 0
+}
+
+func (x *JobSpec) GetExperiment() string {
+	if x != nil {
+		return x.Experiment
+	}
+	return ""
 }
 
 // Share is the part of a device that each replica of a job has. No two replicas of a job are on one device.
@@ -3058,7 +3066,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\n" +
 	"BatchSteps\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x14\n" +
-	"\x05steps\x18\x02 \x01(\x01R\x05steps\"\x85\b\n" +
+	"\x05steps\x18\x02 \x01(\x01R\x05steps\"\xa5\b\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12 \n" +
@@ -3094,7 +3102,10 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x12slowdown_tolerance\x18\x1b \x01(\x01R\x11slowdownTolerance\x129\n" +
 	"\titeration\x18\x1c \x01(\v2\x1b.quartet.stage.v1.IterationR\titeration\x12 \n" +
 	"\vsensitivity\x18\x1d \x01(\rR\vsensitivity\x12\x14\n" +
-	"\x05pairs\x18\x1e \x01(\rR\x05pairs\"7\n" +
+	"\x05pairs\x18\x1e \x01(\rR\x05pairs\x12\x1e\n" +
+	"\n" +
+	"experiment\x18\x1f \x01(\tR\n" +
+	"experiment\"7\n" +
 	"\x05Share\x12\x14\n" +
 	"\x05milli\x18\x01 \x01(\x05R\x05milli\x12\x18\n" +
 	"\aprofile\x18\x02 \x01(\tR\aprofile\"<\n" +
