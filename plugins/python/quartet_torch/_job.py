@@ -94,7 +94,7 @@ class Job:
         self._window = Window(report_seconds, self._group.device)
         self._ending = Ending(lambda what: f"replica {self.rank} of {self.replicas} {what} at step {self.step}", self._leave)
         self._observer.computed, self._observer.reduced = self._computed, self._window.synchronised
-        self._observer.failed = self._ending.lost
+        self._observer.failed, self._observer.carried = self._ending.lost, self._carried
         self._trackers: list[Tracker] = [Tracker()]
         self._model: Optional[ElasticModel] = None
         self._optimizer: Optional[torch.optim.Optimizer] = None
@@ -325,11 +325,17 @@ class Job:
                 group["lr"] = rate
             self.progress += self.gradients.gain(scale)
 
-    def _computed(self) -> None:
-        """The gradient of this replica is complete: what is to be exchanged goes on its way beside the last bucket."""
+    def _computed(self, room: bool) -> Optional[torch.Tensor]:
+        """The gradient of this replica is complete: what is to be exchanged goes on its way in the last bucket, or else beside it."""
         self._window.computed()
         if self.replicas > 1 and self._begun and not self._exchanged and self._launched is None and self._exchanges():
+            if room:
+                return self._known()
             self._launch()
+        return None
+
+    def _carried(self, sums: torch.Tensor) -> None:
+        self._launched = sums, None
 
     def _exchanges(self) -> bool:
         """Whether replicas exchange what they know in the step at hand. All decide alike."""
@@ -343,8 +349,8 @@ class Job:
         hearing = min(_HEARING, self._checkpoint_seconds / 10) if self._folder else _HEARING
         return max(min(int(hearing / seconds), _MOST_APART), 1) if seconds > 0 else 1
 
-    def _launch(self) -> None:
-        """Begins to sum what the replicas know of the step and are told."""
+    def _known(self) -> torch.Tensor:
+        """What this replica knows of the step and is told, in its places among those of all."""
         self._orders.poll()
         orders, replicas, groups = self._orders, self.replicas, self._observer.groups
         own = [0.0] * (_SLOTS + groups + 3 * replicas)
@@ -370,7 +376,12 @@ class Job:
         vector = torch.tensor(own, dtype=torch.float64, device=self._group.device)
         for g, norm in enumerate(self._observer.local()):
             vector[_SLOTS + g] = norm
-        self._launched = vector, dist.all_reduce(vector, async_op=True) if replicas > 1 else None
+        return vector
+
+    def _launch(self) -> None:
+        """Begins to sum what the replicas know."""
+        vector = self._known()
+        self._launched = vector, dist.all_reduce(vector, async_op=True) if self.replicas > 1 else None
 
     def _exchange(self) -> None:
         """All replicas learn what is known of the step, and wanted of them."""
