@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import random
 import sys
 import time
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from quartet_torch._end import Ending
 from quartet_torch._gradients import Observer
 from quartet_torch._loader import Loader
 from quartet_torch._plan import Setting, tuned
+from quartet_torch._random import random_state, set_random
 from quartet_torch._report import Window
 from quartet_torch._statistics import Gradients, Rule, Tracker, rule_of, summed
 from quartet_torch._world import Group, Member, Orders, Stopped
@@ -525,7 +525,7 @@ class Job:
             self.state.update(state["state"])
         except (KeyError, ValueError, RuntimeError, TypeError, AttributeError) as wrong:
             raise _checkpoint.CheckpointError(f"take over a state: {wrong}") from wrong
-        _set_random(state["random"], self.rank, (self._loader.batches.seed * 1_000_003 + self.step) % (1 << 60))
+        set_random(state["random"], self.rank, (self._loader.batches.seed * 1_000_003 + self.step) % (1 << 60))
 
     def _save(self) -> None:
         """A checkpoint, which all replicas agreed on. Rank 0 writes it; the others wait, so that nobody is gone before it is whole."""
@@ -533,7 +533,7 @@ class Job:
             return
         generators: list[Any] = [None] * self.replicas
         with self._ending.together():
-            dist.all_gather_object(generators, _random(self._group.device))
+            dist.all_gather_object(generators, random_state(self._group.device))
         box: list[Any] = [None]
         if self.rank == 0:
             try:
@@ -569,34 +569,3 @@ class Job:
     def _exit(self) -> None:
         self._leave()
         sys.exit(STOPPED)
-
-
-def _random(device: torch.device) -> dict[str, Any]:
-    """The random numbers ahead of this replica."""
-    version, words, gauss = random.getstate()
-    state = {"torch": torch.get_rng_state(), "python": [version, list(words), gauss]}
-    if device.type == "cuda":
-        state["cuda"] = torch.cuda.get_rng_state(device)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        name, keys, at, has, cached = numpy.random.get_state()
-        state["numpy"] = [str(name), [int(k) for k in keys], int(at), int(has), float(cached)]
-    return state
-
-
-def _set_random(states: list[Any], rank: int, seed: int) -> None:
-    """Goes on with the random numbers of a replica; one that there was not before gets new ones."""
-    if rank >= len(states):
-        torch.manual_seed(seed + rank)
-        random.seed(seed + rank)
-        if "numpy" in sys.modules:
-            sys.modules["numpy"].random.seed((seed + rank) % (1 << 32))
-        return
-    state = states[rank]
-    torch.set_rng_state(state["torch"])
-    version, words, gauss = state["python"]
-    random.setstate((version, tuple(words), gauss))
-    if "cuda" in state and torch.cuda.is_available():
-        torch.cuda.set_rng_state(state["cuda"])
-    if "numpy" in state and "numpy" in sys.modules:
-        sys.modules["numpy"].random.set_state(tuple(state["numpy"]))
