@@ -90,7 +90,7 @@ def main():
             if job.progress >= o.iterations:
                 break
     if job.rank == 0:
-        print(f"{job.step} steps, {job.samples} samples, progress {job.progress:.1f}, noise scale {job.noise_scale:.1f}", flush=True)
+        print(f"progress {job.progress:.1f}, noise scale {job.noise_scale:.1f}", flush=True)
 
 
 main()

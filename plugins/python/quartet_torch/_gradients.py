@@ -48,7 +48,11 @@ class Observer:
         self._previous: dict[int, tuple[tuple[int, ...], Tensor, list[tuple[int, Tensor]]]] = {}
         self._previous_scale = (0.0, 0.0)  # of the batch, and of the loss
         self._before: dict[int, tuple[tuple[int, ...], Tensor, list[tuple[int, Tensor]]]] = {}
-        self.computed: Callable[[], None] = lambda: None  # called when the gradient of this replica is complete
+        # Called when the gradient of this replica is complete, with whether its last bucket has room for numbers to be summed, too; it returns
+        # them. carried is called with their sums.
+        self.computed: Callable[[bool], Optional[Tensor]] = lambda room: None
+        self.carried: Callable[[Tensor], None] = lambda sums: None
+        self._carriers: dict[int, Tensor] = {}  # by bucket: its gradient, and the numbers
         self.reduced: Callable[[], None] = lambda: None  # called when that of all is
         self.failed: Callable[[BaseException], None] = lambda problem: None  # called when that of all does not come
         self.begin(Setting((1,)), 0, True)
@@ -116,11 +120,14 @@ class Observer:
             for group, own in parts:
                 self._local[group].append(_square(own) * (self._share / passes**2))
         last = bucket.is_last()
+        bucket_parameters, index, beside = bucket.parameters(), bucket.index(), None
         if last:
-            self.computed()
-        if self._weight != 1:
+            beside = self.computed(not self._alone and buffer.dtype in (torch.float32, torch.float64))
+        whole = buffer
+        if beside is not None:
+            whole = self._carry(index, buffer, beside)
+        elif self._weight != 1:
             buffer.mul_(self._weight)
-        bucket_parameters, index = bucket.parameters(), bucket.index()
         if self._alone:
             alone: torch.futures.Future[Tensor] = torch.futures.Future()
             alone.set_result(self._reduced(bucket_parameters, index, last, buffer))
@@ -132,9 +139,24 @@ class Observer:
             except RuntimeError as problem:
                 self.failed(problem)
                 raise
+            if beside is not None:
+                self.carried(value[buffer.numel():].view(2, -1).double().sum(0))
+                value = value[:buffer.numel()]
             return self._reduced(bucket_parameters, index, last, value)
 
-        return dist.all_reduce(buffer, async_op=True).get_future().then(reduced)
+        return dist.all_reduce(whole, async_op=True).get_future().then(reduced)
+
+    def _carry(self, index: int, buffer: Tensor, beside: Tensor) -> Tensor:
+        """The weighted gradient of a bucket with numbers behind it, each as what its type holds and the rest."""
+        size = buffer.numel() + 2 * beside.numel()
+        carrier = self._carriers.get(index)
+        if carrier is None or carrier.numel() != size or carrier.dtype != buffer.dtype or carrier.device != buffer.device:
+            carrier = self._carriers[index] = torch.empty(size, dtype=buffer.dtype, device=buffer.device)
+        torch.mul(buffer, self._weight, out=carrier[:buffer.numel()])
+        tail = carrier[buffer.numel():].view(2, -1)
+        tail[0].copy_(beside)
+        tail[1].copy_(beside - tail[0].double())
+        return carrier
 
     def _reduced(self, parameters: Sequence[Tensor], index: int, last: bool, value: Tensor) -> Tensor:
         """Takes in the gradient of all replicas."""

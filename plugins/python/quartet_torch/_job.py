@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import random
 import sys
 import time
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from quartet_torch._end import Ending
 from quartet_torch._gradients import Observer
 from quartet_torch._loader import Loader
 from quartet_torch._plan import Setting, tuned
+from quartet_torch._random import random_state, set_random
 from quartet_torch._report import Window
 from quartet_torch._statistics import Gradients, Rule, Tracker, rule_of, summed
 from quartet_torch._world import Group, Member, Orders, Stopped
@@ -94,7 +94,7 @@ class Job:
         self._window = Window(report_seconds, self._group.device)
         self._ending = Ending(lambda what: f"replica {self.rank} of {self.replicas} {what} at step {self.step}", self._leave)
         self._observer.computed, self._observer.reduced = self._computed, self._window.synchronised
-        self._observer.failed = self._ending.lost
+        self._observer.failed, self._observer.carried = self._ending.lost, self._carried
         self._trackers: list[Tracker] = [Tracker()]
         self._model: Optional[ElasticModel] = None
         self._optimizer: Optional[torch.optim.Optimizer] = None
@@ -325,11 +325,17 @@ class Job:
                 group["lr"] = rate
             self.progress += self.gradients.gain(scale)
 
-    def _computed(self) -> None:
-        """The gradient of this replica is complete: what is to be exchanged goes on its way beside the last bucket."""
+    def _computed(self, room: bool) -> Optional[torch.Tensor]:
+        """The gradient of this replica is complete: what is to be exchanged goes on its way in the last bucket, or else beside it."""
         self._window.computed()
         if self.replicas > 1 and self._begun and not self._exchanged and self._launched is None and self._exchanges():
+            if room:
+                return self._known()
             self._launch()
+        return None
+
+    def _carried(self, sums: torch.Tensor) -> None:
+        self._launched = sums, None
 
     def _exchanges(self) -> bool:
         """Whether replicas exchange what they know in the step at hand. All decide alike."""
@@ -343,8 +349,8 @@ class Job:
         hearing = min(_HEARING, self._checkpoint_seconds / 10) if self._folder else _HEARING
         return max(min(int(hearing / seconds), _MOST_APART), 1) if seconds > 0 else 1
 
-    def _launch(self) -> None:
-        """Begins to sum what the replicas know of the step and are told."""
+    def _known(self) -> torch.Tensor:
+        """What this replica knows of the step and is told, in its places among those of all."""
         self._orders.poll()
         orders, replicas, groups = self._orders, self.replicas, self._observer.groups
         own = [0.0] * (_SLOTS + groups + 3 * replicas)
@@ -370,7 +376,12 @@ class Job:
         vector = torch.tensor(own, dtype=torch.float64, device=self._group.device)
         for g, norm in enumerate(self._observer.local()):
             vector[_SLOTS + g] = norm
-        self._launched = vector, dist.all_reduce(vector, async_op=True) if replicas > 1 else None
+        return vector
+
+    def _launch(self) -> None:
+        """Begins to sum what the replicas know."""
+        vector = self._known()
+        self._launched = vector, dist.all_reduce(vector, async_op=True) if self.replicas > 1 else None
 
     def _exchange(self) -> None:
         """All replicas learn what is known of the step, and wanted of them."""
@@ -514,7 +525,7 @@ class Job:
             self.state.update(state["state"])
         except (KeyError, ValueError, RuntimeError, TypeError, AttributeError) as wrong:
             raise _checkpoint.CheckpointError(f"take over a state: {wrong}") from wrong
-        _set_random(state["random"], self.rank, (self._loader.batches.seed * 1_000_003 + self.step) % (1 << 60))
+        set_random(state["random"], self.rank, (self._loader.batches.seed * 1_000_003 + self.step) % (1 << 60))
 
     def _save(self) -> None:
         """A checkpoint, which all replicas agreed on. Rank 0 writes it; the others wait, so that nobody is gone before it is whole."""
@@ -522,7 +533,7 @@ class Job:
             return
         generators: list[Any] = [None] * self.replicas
         with self._ending.together():
-            dist.all_gather_object(generators, _random(self._group.device))
+            dist.all_gather_object(generators, random_state(self._group.device))
         box: list[Any] = [None]
         if self.rank == 0:
             try:
@@ -558,34 +569,3 @@ class Job:
     def _exit(self) -> None:
         self._leave()
         sys.exit(STOPPED)
-
-
-def _random(device: torch.device) -> dict[str, Any]:
-    """The random numbers ahead of this replica."""
-    version, words, gauss = random.getstate()
-    state = {"torch": torch.get_rng_state(), "python": [version, list(words), gauss]}
-    if device.type == "cuda":
-        state["cuda"] = torch.cuda.get_rng_state(device)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        name, keys, at, has, cached = numpy.random.get_state()
-        state["numpy"] = [str(name), [int(k) for k in keys], int(at), int(has), float(cached)]
-    return state
-
-
-def _set_random(states: list[Any], rank: int, seed: int) -> None:
-    """Goes on with the random numbers of a replica; one that there was not before gets new ones."""
-    if rank >= len(states):
-        torch.manual_seed(seed + rank)
-        random.seed(seed + rank)
-        if "numpy" in sys.modules:
-            sys.modules["numpy"].random.seed((seed + rank) % (1 << 32))
-        return
-    state = states[rank]
-    torch.set_rng_state(state["torch"])
-    version, words, gauss = state["python"]
-    random.setstate((version, tuple(words), gauss))
-    if "cuda" in state and torch.cuda.is_available():
-        torch.cuda.set_rng_state(state["cuda"])
-    if "numpy" in state and "numpy" in sys.modules:
-        sys.modules["numpy"].random.set_state(tuple(state["numpy"]))

@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -82,3 +83,25 @@ def test_without_scikit_learn(tmp_path):
     run = Run(1, program=str(EXAMPLES / "digits.py"), extra={"PYTHONPATH": f"{tmp_path}:{ROOT / 'plugins/python'}"})
     assert run.wait() == [1]
     assert "the digits come with scikit-learn, which is not installed" in run.problems()
+
+
+def test_a_paced_training_takes_its_time(tmp_path):
+    """As long as its profile says, at least; and it is done by its progress, on two replicas and then on one from their checkpoint."""
+    profile = tmp_path / "profile.yaml"
+    profile.write_text("alpha_grad: 0.02\nbeta_grad: 0.001\nalpha_node: 1\nbeta_node: 1\nalpha_local: 0.03\nbeta_local: 1\ngamma: 1.0\n")
+    checkpoint, done = str(tmp_path / "checkpoint"), 0
+    for replicas, iterations, seconds in ((2, 20, 0.066), (1, 30, 0.052)):
+        began = time.monotonic()
+        run = Run(replicas, "--profile", profile, "--iterations", iterations, "--start-up", 1, program=str(EXAMPLES / "paced.py"), checkpoint=checkpoint)
+        assert run.wait() == [0] * replicas, run.problems()
+        assert time.monotonic() - began >= 1 + (iterations - done - 1) * seconds
+        said = re.fullmatch(r"progress ([\d.]+), noise scale [\d.]+\n", run.lines[0][0])
+        assert float(said[1]) == iterations
+        done = iterations
+
+
+def test_a_profile_without_times(tmp_path):
+    profile = tmp_path / "profile.yaml"
+    profile.write_text("alpha_grad: 0.02\n")
+    run = Run(1, "--profile", profile, "--iterations", 3, program=str(EXAMPLES / "paced.py"))
+    assert run.wait() == [1] and f"{profile} has no beta_grad" in run.problems()
