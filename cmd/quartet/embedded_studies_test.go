@@ -38,6 +38,7 @@ var runsOf = map[string]int{
 	"spot":                 39,
 	"synergy":              90,
 	"tiers":                36,
+	"tuning":               30,
 	"tiresias-nsdi19":      3,
 }
 
