@@ -93,6 +93,12 @@ var fileKeys = map[string]struct {
 	"synergy, models": {
 		key: "workload synergy models_path", is: "m.csv", settings: map[string]any{"path": "w.csv"}, files: map[string]string{"w.csv": "1,toy,5,10,1\n", "m.csv": inputSynergy()},
 	},
+	"tuning": {
+		key: "workload tuning simulated.profiles", is: "profiles", files: with(inputProfiles, "s.csv", "offset\n0\n1\n"),
+		settings: map[string]any{
+			"metric": "accuracy", "goal": "maximize", "search.type": "list", "search.config.path": "s.csv", "simulated.application": "toy", "simulated.quality": "offset",
+		},
+	},
 	"history": {
 		key: "job goodput history_path", is: "history.yaml", settings: map[string]any{"knowledge": "history", "history_frozen": true},
 		files: map[string]string{"t.csv": inputTrace, "history.yaml": "version: 2\nruns: 1\napplications: []\n"},

@@ -162,8 +162,8 @@ type goodputAgent struct {
 	truths      map[*core.Truth]*pastApplication
 	tables      map[exactKey]*exactTable // nil unless knowledge is exact
 	latest      map[core.JobID]latestTable
-	pool        *pool                    // nil unless knowledge is history
-	silent      []bool                   // by JobID: the job measures nothing
+	pool        *pool  // nil unless knowledge is history
+	silent      []bool // by JobID: the job measures nothing
 
 	settled bool                      // the pool is the one to begin with
 	handed  map[core.JobID]learnedJob // what another agent knew of jobs

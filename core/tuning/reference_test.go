@@ -51,7 +51,7 @@ func (a *asha) Tell(ctx context.Context, results []search.Result) ([]int, error)
 
 // figures are those of a run as the reference counts them.
 type figures struct {
-	makespanHours, jctMinutes, gpuHours, epochs float64
+	makespanHours, jctMinutes, gpuHours float64
 }
 
 // run runs a variant of the reference on the trials of a seed.
@@ -96,7 +96,6 @@ func TestReference(t *testing.T) {
 		Makespan float64 `json:"makespan_h"`
 		JCT      float64 `json:"jct_min"`
 		GPU      float64 `json:"gpu_h"`
-		Epochs   float64 `json:"epochs"`
 	}
 	if err := json.Unmarshal(text, &reference); err != nil {
 		t.Fatal(err)

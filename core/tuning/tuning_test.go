@@ -285,8 +285,8 @@ func (refusing) Admit(_ context.Context, _ *core.View, waiting []*core.Job) (ver
 	return verdicts, nil
 }
 
-// holding holds back each trial at its first report, until another one has ended; and ends those of twice the width.
-type holding struct{ held, ended map[core.JobID]bool }
+// holding holds back trial 1 at its first report, for some time, and ends trial 2.
+type holding struct{ held map[core.JobID]bool }
 
 func (h *holding) Review(_ context.Context, v *core.View, reported []*core.Job) (verdicts []core.Verdict, err error) {
 	for _, j := range reported {

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,9 +25,7 @@ const templateName = "template"
 func DecodeTemplate(path string, raw map[string]any) (*Template, core.Diagnostics) {
 	keys := make(map[string]any, len(raw)+2)
 	var found core.Diagnostics
-	for key, value := range raw {
-		keys[key] = value
-	}
+	maps.Copy(keys, raw)
 	for _, key := range [...]string{"name", "submit"} {
 		if _, given := raw[key]; given {
 			found = append(found, core.Diagnostic{Path: core.JoinPath(path, key), Summary: "is set for each of the jobs", Hint: "leave it out"})
