@@ -159,7 +159,6 @@ func (r *rungs) Enter(t Trial) {
 	c := r.is.Cohorts[last]
 	c.Entered++
 	c.Closed = c.Entered == r.bracket(last).size
-	c.news = true
 	r.is.Trials = slices.Insert(r.is.Trials, at, member{Trial: t, Cohort: last, Last: -1})
 }
 
