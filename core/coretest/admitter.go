@@ -19,13 +19,28 @@ func admitterSlot(policyType string) slot[core.Admitter] {
 			s.Admission = []core.Component[core.Admitter]{c}
 		},
 		wrap: func(tr *trial[core.Admitter]) core.Admitter {
-			if _, looks := tr.policy.(core.CurveAdmitter); looks {
-				return judgedCurveAdmitter{judgedAdmitter{tr}}
+			_, looks := tr.policy.(core.CurveAdmitter)
+			_, reviews := tr.policy.(core.Reviewer)
+			judged := judgedAdmitter{tr}
+			switch {
+			case looks && reviews:
+				return judgedCurveReviewer{judgedCurveAdmitter{judged}}
+			case looks:
+				return judgedCurveAdmitter{judged}
+			case reviews:
+				return judgedReviewer{judged}
 			}
-			return judgedAdmitter{tr}
+			return judged
 		},
 		ask: func(ctx context.Context, a core.Admitter, q question) error {
 			_, err := askAdmitter(ctx, a, q)
+			if r, reviews := a.(core.Reviewer); reviews && err == nil {
+				var jobs []*core.Job
+				for _, c := range q.Candidates {
+					jobs = append(jobs, c.Job)
+				}
+				_, err = r.Review(ctx, q.View, jobs)
+			}
 			return err
 		},
 	}
@@ -54,18 +69,45 @@ func (j judgedCurveAdmitter) AdmitCandidates(ctx context.Context, v *core.View, 
 
 func (j judgedAdmitter) judge(ctx context.Context, q question) ([]core.Verdict, error) {
 	verdicts := ask(j.trial, q, func(a core.Admitter, q question) ([]core.Verdict, error) { return askAdmitter(ctx, a, q) })
-	for _, verdict := range verdicts {
-		if fault := verdictFault(verdict); fault != "" {
-			j.t.Fatalf("verdict for job %d: %s", verdict.Job, fault)
-		}
-	}
+	j.judgeVerdicts(verdicts, core.Reject)
 	return verdicts, nil
 }
 
-// verdictFault says what is wrong with a verdict; empty for nothing.
-func verdictFault(v core.Verdict) string {
+func (j judgedAdmitter) judgeVerdicts(verdicts []core.Verdict, last core.Code) {
+	for _, verdict := range verdicts {
+		if fault := verdictFault(verdict, last); fault != "" {
+			j.t.Fatalf("verdict for job %d: %s", verdict.Job, fault)
+		}
+	}
+}
+
+// review judges the answers of a policy that reviews.
+func (j judgedAdmitter) review(ctx context.Context, v *core.View, reported []*core.Job) ([]core.Verdict, error) {
+	verdicts := ask(j.trial, question{View: v, inputs: inputs{Jobs: reported}}, func(a core.Admitter, q question) ([]core.Verdict, error) {
+		return a.(core.Reviewer).Review(ctx, q.View, q.Jobs)
+	})
+	j.judgeVerdicts(verdicts, core.End)
+	return verdicts, nil
+}
+
+// judgedReviewer is for policies that review jobs.
+type judgedReviewer struct{ judgedAdmitter }
+
+func (j judgedReviewer) Review(ctx context.Context, v *core.View, reported []*core.Job) ([]core.Verdict, error) {
+	return j.review(ctx, v, reported)
+}
+
+// judgedCurveReviewer is for policies that look at curves, too.
+type judgedCurveReviewer struct{ judgedCurveAdmitter }
+
+func (j judgedCurveReviewer) Review(ctx context.Context, v *core.View, reported []*core.Job) ([]core.Verdict, error) {
+	return j.review(ctx, v, reported)
+}
+
+// verdictFault says what is wrong with a verdict, whose code may be up to last; empty for nothing.
+func verdictFault(v core.Verdict, last core.Code) string {
 	switch {
-	case v.Code > core.Reject:
+	case v.Code > last:
 		return "code " + v.Code.String()
 	case int(v.Reason) >= len(core.Reasons()):
 		return "reason " + v.Reason.String()

@@ -154,6 +154,10 @@ func cloneJob(j *core.Job) *core.Job {
 	}
 	c.Tuning.BatchByReplica = slices.Clone(j.Tuning.BatchByReplica)
 	c.Resources = cloneResources(j.Resources)
+	c.Reported = slices.Clone(j.Reported)
+	for i := range c.Reported {
+		c.Reported[i].Points = slices.Clone(c.Reported[i].Points)
+	}
 	return &c
 }
 

@@ -55,7 +55,7 @@ func (j judgedPlacer) Place(ctx context.Context, v *core.View, grants []core.Gra
 		return p.Place(ctx, q.View, q.Grants)
 	})
 	for _, verdict := range seating.Unseated {
-		fault := verdictFault(verdict)
+		fault := verdictFault(verdict, core.Defer)
 		if verdict.Code != core.Defer {
 			fault = "code " + verdict.Code.String() + " from a placer"
 		}

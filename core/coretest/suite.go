@@ -26,6 +26,7 @@ type options struct {
 	tiers     bool
 	pools     bool
 	sharing   bool
+	reports   bool
 }
 
 // WithConfig creates the policy with these settings in place of its defaults, as they stand in a config file.
@@ -51,6 +52,10 @@ func Sharing() Option { return func(o *options) { o.sharing = true } }
 
 // Pools gives some of the random worlds pools, whose nodes are provisioned, drain and go. The suite of scalers asks for it.
 func Pools() Option { return func(o *options) { o.pools = true } }
+
+// Reporting has jobs of the random worlds report metrics, some steps of them more than once, and an admission, other than the policy itself,
+// end some of those that do and hold others back.
+func Reporting() Option { return func(o *options) { o.reports = true } }
 
 // slot is what a suite knows of one stage.
 type slot[S any] struct {
@@ -140,6 +145,9 @@ func compose(all stages) core.Stages {
 // compose puts a policy between the stages of rest.
 func (s *subject[S]) compose(policy S, rest stages) core.Stages {
 	c := compose(rest)
+	if all, is := rest.(*chaos); is && s.options.reports {
+		c.Admission[0].Policy = reviewingChaos{all}
+	}
 	s.slot.install(&c, core.Component[S]{ID: s.slot.id, Policy: policy})
 	return c
 }

@@ -32,6 +32,7 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 
 	w, rest := drawWorld(t), &chaos{t: t}
 	w.pins, w.deadlines, w.tiers, w.divides = s.options.pins, s.options.deadlines, s.options.tiers, s.factory.Divides
+	w.reports = s.options.reports
 	if s.options.pools {
 		w.drawPools()
 	}

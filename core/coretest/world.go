@@ -30,6 +30,7 @@ type world struct {
 	divides   bool // placement divides CPUs and memory, so that a job may run with less than it asks for
 	deadlines bool // some jobs have deadlines
 	tiers     bool // some jobs have tiers
+	reports   bool // jobs report metrics
 	events    []core.Event
 
 	deviceMemory []float64 // of the devices of a type, where jobs share what nodes have
@@ -181,6 +182,9 @@ func (w *world) drawJobEvents(from float64) {
 		if j == nil {
 			continue
 		}
+		if w.reports {
+			w.drawReports(j, from)
+		}
 		e, interrupted := w.interruption(j)
 		if !interrupted {
 			at := w.drawMoment(from)
@@ -207,6 +211,16 @@ func (w *world) drawJobEvents(from float64) {
 			e.StepsLeft = rapid.Float64Range(0, 1e5).Draw(w.t, "steps left")
 		}
 		w.events = append(w.events, e)
+	}
+}
+
+// drawReports has a job report, also of steps that it told before.
+func (w *world) drawReports(j *core.Job, from float64) {
+	for range rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(w.t, "reports") {
+		w.events = append(w.events, core.Event{
+			Kind: core.JobReported, AtSeconds: w.drawMoment(from), Job: j.ID, Metric: rapid.SampledFrom([]string{"loss", "accuracy"}).Draw(w.t, "metric"),
+			Step: float64(rapid.IntRange(0, 6).Draw(w.t, "step")), Value: rapid.SampledFrom([]float64{-1, 0, 0.5, 0.5, 3}).Draw(w.t, "value"), StepsLeft: j.StepsLeft,
+		})
 	}
 }
 

@@ -192,6 +192,7 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 	answer.Exchange, answer.Channel = true, s.channel && q.GetChannel()
 	_, answer.Ends = policy.(core.Historian)
 	_, answer.Curves = policy.(core.CurveAdmitter)
+	_, answer.Reviews = policy.(core.Reviewer)
 	if p, speaks := policy.(core.Promiser); speaks {
 		answer.Promises = p.Promises()
 	}
@@ -199,7 +200,7 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 		told := g.Guarantees()
 		answer.Guarantees = told[:]
 	}
-	answer.Changing = true
+	answer.Changing, answer.Reports = true, true
 	return answer, nil
 }
 

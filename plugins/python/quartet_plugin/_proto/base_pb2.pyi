@@ -60,7 +60,7 @@ class ConfigureRequest(_message.Message):
     def __init__(self, stage: _Optional[_Union[Stage, str]] = ..., type: _Optional[str] = ..., component_id: _Optional[str] = ..., seed: _Optional[int] = ..., config_json: _Optional[str] = ..., check_only: bool = ..., channel: bool = ...) -> None: ...
 
 class ConfigureResponse(_message.Message):
-    __slots__ = ["capabilities", "changing", "channel", "config_json", "curves", "diagnostics", "ends", "exchange", "guarantees", "promises"]
+    __slots__ = ["capabilities", "changing", "channel", "config_json", "curves", "diagnostics", "ends", "exchange", "guarantees", "promises", "reports", "reviews"]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     CHANGING_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
@@ -71,6 +71,8 @@ class ConfigureResponse(_message.Message):
     EXCHANGE_FIELD_NUMBER: _ClassVar[int]
     GUARANTEES_FIELD_NUMBER: _ClassVar[int]
     PROMISES_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    REVIEWS_FIELD_NUMBER: _ClassVar[int]
     capabilities: _containers.RepeatedScalarFieldContainer[str]
     changing: bool
     channel: bool
@@ -81,7 +83,9 @@ class ConfigureResponse(_message.Message):
     exchange: bool
     guarantees: _containers.RepeatedScalarFieldContainer[float]
     promises: bool
-    def __init__(self, diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_json: _Optional[str] = ..., exchange: bool = ..., channel: bool = ..., ends: bool = ..., changing: bool = ..., curves: bool = ..., promises: bool = ..., guarantees: _Optional[_Iterable[float]] = ...) -> None: ...
+    reports: bool
+    reviews: bool
+    def __init__(self, diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_json: _Optional[str] = ..., exchange: bool = ..., channel: bool = ..., ends: bool = ..., changing: bool = ..., curves: bool = ..., promises: bool = ..., guarantees: _Optional[_Iterable[float]] = ..., reviews: bool = ..., reports: bool = ...) -> None: ...
 
 class DescribeRequest(_message.Message):
     __slots__ = []
