@@ -19,7 +19,9 @@ func TestConformance(t *testing.T) {
 	t.Run("deadline with all levels", func(t *testing.T) {
 		coretest.RunAdmitter(t, NewDeadline(), coretest.Pinning(), coretest.Deadlines(), coretest.WithConfig(map[string]any{"levels": "all"}))
 	})
-	t.Run("convergence", func(t *testing.T) { coretest.RunAdmitter(t, NewConvergence(), coretest.Pinning()) })
+	t.Run("convergence", func(t *testing.T) {
+		coretest.RunAdmitter(t, NewConvergence(), coretest.Pinning(), coretest.Reporting())
+	})
 	t.Run("quota", func(t *testing.T) { coretest.RunAdmitter(t, NewQuota(), coretest.Pinning()) })
 	t.Run("quota with limits", func(t *testing.T) {
 		coretest.RunAdmitter(t, NewQuota(), coretest.Pinning(), coretest.WithConfig(map[string]any{
