@@ -54,13 +54,14 @@ type Traits struct {
 	Promises bool // an admission that admits a job with a deadline only if the deadline will be met
 	Reviews  bool // an admission that is asked about admitted jobs that reported
 	Reports  bool // it knows what jobs report
+	Follows  bool // an elasticity that may answer otherwise once a job has reported
 
 	Guarantees *core.Guarantees // an allocation that guarantees tiers; nil where it tells none
 }
 
 // TraitsOf are those of the answer to Configure.
 func TraitsOf(m *stagev1.ConfigureResponse) Traits {
-	t := Traits{Ends: m.GetEnds(), Changing: m.GetChanging(), Curves: m.GetCurves(), Promises: m.GetPromises(), Reviews: m.GetReviews(), Reports: m.GetReports()}
+	t := Traits{Ends: m.GetEnds(), Changing: m.GetChanging(), Curves: m.GetCurves(), Promises: m.GetPromises(), Reviews: m.GetReviews(), Reports: m.GetReports(), Follows: m.GetFollowsReports()}
 	if told := m.GetGuarantees(); len(told) == len(core.Guarantees{}) {
 		t.Guarantees = (*core.Guarantees)(told)
 	}

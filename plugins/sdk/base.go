@@ -200,6 +200,9 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 		told := g.Guarantees()
 		answer.Guarantees = told[:]
 	}
+	if f, follows := policy.(interface{ FollowsReports() bool }); follows {
+		answer.FollowsReports = f.FollowsReports()
+	}
 	answer.Changing, answer.Reports = true, true
 	return answer, nil
 }

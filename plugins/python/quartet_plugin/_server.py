@@ -174,6 +174,8 @@ class Server:
         answer.exchange = True
         if isinstance(policy, AdmissionPolicy):
             answer.curves, answer.promises, answer.reviews = looks_at_curves(policy), policy.promises, reviews(policy)
+        if isinstance(policy, ElasticityPolicy):
+            answer.follows_reports = policy.follows_reports
         if isinstance(policy, AllocationPolicy):
             answer.guarantees.extend(policy.guarantees() or ())
         return answer

@@ -106,6 +106,8 @@ class PlacementPolicy(Policy):
 class ElasticityPolicy(Policy):
     """Says what a job does with accelerators, and tunes it to those it got."""
 
+    follows_reports: ClassVar[bool] = False  # answers otherwise once a job has reported: reports then call for rounds
+
     def respond(self, view: View, jobs: Sequence[Job]) -> Iterable[Response]:
         """Answers for each of jobs, in their order. It is asked about a job when it is submitted and whenever an event
         touched it; otherwise the last response stands."""

@@ -439,9 +439,10 @@ type ConfigureResponse struct {
 	Reviews    bool      `protobuf:"varint,11,opt,name=reviews,proto3" json:"reviews,omitempty"` // an admission that is also asked by Review
 	// The plugin knows what jobs report, jobs that are pending again, and why these are. Any other is told of no report, and the view whole
 	// once an active job is pending again.
-	Reports       bool `protobuf:"varint,12,opt,name=reports,proto3" json:"reports,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Reports        bool `protobuf:"varint,12,opt,name=reports,proto3" json:"reports,omitempty"`
+	FollowsReports bool `protobuf:"varint,13,opt,name=follows_reports,json=followsReports,proto3" json:"follows_reports,omitempty"` // an elasticity that may answer otherwise once a job has reported: reports then call for rounds
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ConfigureResponse) Reset() {
@@ -554,6 +555,13 @@ func (x *ConfigureResponse) GetReviews() bool {
 func (x *ConfigureResponse) GetReports() bool {
 	if x != nil {
 		return x.Reports
+	}
+	return false
+}
+
+func (x *ConfigureResponse) GetFollowsReports() bool {
+	if x != nil {
+		return x.FollowsReports
 	}
 	return false
 }
@@ -859,7 +867,7 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"configJson\x12\x1d\n" +
 	"\n" +
 	"check_only\x18\x06 \x01(\bR\tcheckOnly\x12\x18\n" +
-	"\achannel\x18\a \x01(\bR\achannel\"\x86\x03\n" +
+	"\achannel\x18\a \x01(\bR\achannel\"\xaf\x03\n" +
 	"\x11ConfigureResponse\x12>\n" +
 	"\vdiagnostics\x18\x01 \x03(\v2\x1c.quartet.stage.v1.DiagnosticR\vdiagnostics\x12\"\n" +
 	"\fcapabilities\x18\x02 \x03(\tR\fcapabilities\x12\x1f\n" +
@@ -876,7 +884,8 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	" \x03(\x01R\n" +
 	"guarantees\x12\x18\n" +
 	"\areviews\x18\v \x01(\bR\areviews\x12\x18\n" +
-	"\areports\x18\f \x01(\bR\areports\"N\n" +
+	"\areports\x18\f \x01(\bR\areports\x12'\n" +
+	"\x0ffollows_reports\x18\r \x01(\bR\x0efollowsReports\"N\n" +
 	"\n" +
 	"Diagnostic\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
