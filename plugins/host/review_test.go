@@ -213,3 +213,25 @@ func TestWhoReviews(t *testing.T) {
 		})
 	}
 }
+
+// Reports call for rounds where the elasticity that answers now says that it follows them.
+func TestWhoFollowsReports(t *testing.T) {
+	t.Parallel()
+	for name, traits := range map[string]host.Traits{"it follows": {Reports: true, Follows: true}, "it does not": {Reports: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stage, err := host.Elasticity(t.Context(), host.Spec[core.Elasticity]{
+				ID: "elasticity/heard", Plugin: "heard", Options: quickly(host.Fail),
+				Dial: func(context.Context) (*host.Session, error) {
+					return &host.Session{Conn: &heard{}, Close: func() {}, Traits: traits}, nil
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := stage.(interface{ FollowsReports() bool }).FollowsReports(); got != traits.Follows {
+				t.Errorf("follows reports: %v, want %v", got, traits.Follows)
+			}
+		})
+	}
+}
