@@ -142,7 +142,7 @@ func checkComponent(p *host.Pool, info host.ComponentInfo, f *pluginTestFlags, s
 }
 
 func check[S any](p *host.Pool, info host.ComponentInfo, f *pluginTestFlags, settings map[string]any) ([]coretest.Result, error) {
-	options := []coretest.Option{coretest.WithConfig(settings), coretest.Elsewhere()}
+	options := []coretest.Option{coretest.WithConfig(settings), coretest.Elsewhere(), coretest.Reporting()}
 	if f.evicting {
 		options = append(options, coretest.Evicting())
 	}

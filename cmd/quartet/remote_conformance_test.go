@@ -36,23 +36,23 @@ func TestConformanceThroughTheWire(t *testing.T) {
 			c := catalog()
 			for _, f := range c.Admission {
 				t.Run("admission/"+f.Type, func(t *testing.T) {
-					coretest.RunAdmitter(t, behindWire(t, f, by.way(t, f), host.Admitter), coretest.Elsewhere())
+					coretest.RunAdmitter(t, behindWire(t, f, by.way(t, f), host.Admitter), coretest.Elsewhere(), coretest.Reporting())
 				})
 				t.Run("admission/"+f.Type+" where jobs share", func(t *testing.T) {
-					coretest.RunAdmitter(t, behindWire(t, f, by.way(t, f), host.Admitter), coretest.Elsewhere(), coretest.Sharing())
+					coretest.RunAdmitter(t, behindWire(t, f, by.way(t, f), host.Admitter), coretest.Elsewhere(), coretest.Reporting(), coretest.Sharing())
 				})
 			}
 			for _, f := range c.Allocation {
 				t.Run("allocation/"+f.Type, func(t *testing.T) {
-					coretest.RunAllocator(t, behindWire(t, f, by.way(t, f), host.Allocator), coretest.Elsewhere(), coretest.Pinning(), coretest.Tiers())
+					coretest.RunAllocator(t, behindWire(t, f, by.way(t, f), host.Allocator), coretest.Elsewhere(), coretest.Reporting(), coretest.Pinning(), coretest.Tiers())
 				})
 				t.Run("allocation/"+f.Type+" where jobs share", func(t *testing.T) {
-					coretest.RunAllocator(t, behindWire(t, f, by.way(t, f), host.Allocator), coretest.Elsewhere(), coretest.Pinning(), coretest.Tiers(), coretest.Sharing())
+					coretest.RunAllocator(t, behindWire(t, f, by.way(t, f), host.Allocator), coretest.Elsewhere(), coretest.Reporting(), coretest.Pinning(), coretest.Tiers(), coretest.Sharing())
 				})
 			}
 			for _, f := range c.Placement {
 				t.Run("placement/"+f.Type, func(t *testing.T) {
-					options := []coretest.Option{coretest.Elsewhere(), coretest.Pinning()}
+					options := []coretest.Option{coretest.Elsewhere(), coretest.Reporting(), coretest.Pinning()}
 					if slices.Contains([]string{"tail_eviction", "buddy", "cells", "gandiva_affinity", "antman"}, f.Type) {
 						options = append(options, coretest.Evicting())
 					}
@@ -66,15 +66,15 @@ func TestConformanceThroughTheWire(t *testing.T) {
 			}
 			for _, f := range c.Elasticity {
 				t.Run("elasticity/"+f.Type, func(t *testing.T) {
-					coretest.RunElasticity(t, behindWire(t, f, by.way(t, f), host.Elasticity), coretest.Elsewhere())
+					coretest.RunElasticity(t, behindWire(t, f, by.way(t, f), host.Elasticity), coretest.Elsewhere(), coretest.Reporting())
 				})
 				t.Run("elasticity/"+f.Type+" where jobs share", func(t *testing.T) {
-					coretest.RunElasticity(t, behindWire(t, f, by.way(t, f), host.Elasticity), coretest.Elsewhere(), coretest.Sharing())
+					coretest.RunElasticity(t, behindWire(t, f, by.way(t, f), host.Elasticity), coretest.Elsewhere(), coretest.Reporting(), coretest.Sharing())
 				})
 			}
 			for _, f := range c.Scaler {
 				t.Run("scaler/"+f.Type, func(t *testing.T) {
-					coretest.RunScaler(t, behindWire(t, f, by.way(t, f), host.Scaler), coretest.Elsewhere())
+					coretest.RunScaler(t, behindWire(t, f, by.way(t, f), host.Scaler), coretest.Elsewhere(), coretest.Reporting())
 				})
 			}
 		})

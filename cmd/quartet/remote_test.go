@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
@@ -18,6 +20,7 @@ import (
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
+	"github.com/quartet-sched/quartet/internal/pythontest"
 	"github.com/quartet-sched/quartet/plugins/host"
 	"github.com/quartet-sched/quartet/plugins/loopback"
 	"github.com/quartet-sched/quartet/plugins/sdk"
@@ -204,27 +207,58 @@ func TestSameBytesThroughTheWire(t *testing.T) {
 	}
 }
 
-// Plugins are not told what jobs report. A policy that goes by it is refused when it is created as one, with the reason, and not only worse.
-func TestWhoFollowsReportsIsRefused(t *testing.T) {
-	t.Parallel()
-	f := elasticity.NewLossGain()
-	settings, problems := f.Decode(nil)
-	if err := problems.Err(); err != nil {
+// A job that stands still is ended by an admission in another process as by the built-in, in Go and in Python.
+func TestSameBytesWithReviews(t *testing.T) {
+	reference(t, "data")
+	const name = "papers/pollux-osdi21/tiresias.yaml"
+	text, err := fs.ReadFile(configs.Embedded(), name)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for label, by := range map[string]way{"in memory": loopback.Dial, "own process": ownProcess} {
-		t.Run(label, func(t *testing.T) {
-			t.Parallel()
-			options := host.DefaultOptions
-			options.Log = slog.New(slog.DiscardHandler)
-			_, err := host.Elasticity(t.Context(), host.Spec[core.Elasticity]{
-				ID: "elasticity/loss_gain", Plugin: "loss_gain", Options: options,
-				Dial: by(f, host.Component{Stage: wire.StageOf[core.Elasticity](), Type: f.Type, ID: "elasticity/loss_gain", Config: core.Encode(settings)}),
-			})
-			const want = `"loss_gain" decides by what jobs report of their metrics, which plugins are not told`
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("error %v, want one with %s", err, want)
-			}
-		})
+	c, err := configs.Parse(catalog(), name, text, configs.Options{
+		Env: os.LookupEnv, Sets: []string{"pipeline.admission=[{type: convergence}]"},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	jobs, err := quartet.LoadWorkload(t.Context(), c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs.Jobs = jobs.Jobs[:60]
+	direct, err := quartet.BuildStages(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := filesOf(t, c, jobs, direct)
+	if !strings.Contains(want[2], `"reason":"converged"`) {
+		t.Fatal("no job was ended: nothing is compared")
+	}
+	same := func(t *testing.T, stages core.Stages) {
+		got := filesOf(t, c, jobs, stages)
+		for i, file := range []string{"jobs.csv", "rounds.csv", "decisions.jsonl"} {
+			if got[i] != want[i] {
+				t.Errorf("%s differs from that of the built-ins", file)
+			}
+		}
+	}
+	t.Run("in memory", func(t *testing.T) { same(t, remoteStages(t, loopback.Dial, c)) })
+	t.Run("own process", func(t *testing.T) { same(t, remoteStages(t, ownProcess, c)) })
+	t.Run("Python", func(t *testing.T) {
+		python := pythontest.Require(t)
+		folder, err := filepath.Abs("../../plugins/python")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PYTHONPATH", folder)
+		b := host.Binary{Name: "policies", Path: python, Args: []string{filepath.Join(folder, "tests", "policies.py")}, StartTimeout: 20 * time.Second}
+		stages, err := quartet.BuildStages(c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stages.Admission[0] = remote(t, func(_ sdk.Factory, c host.Component) host.Dial {
+			return func(ctx context.Context) (*host.Session, error) { return b.Session(ctx, c) }
+		}, c.Admission[0], c.Seed, host.Admitter)
+		same(t, stages)
+	})
 }

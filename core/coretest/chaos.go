@@ -83,6 +83,28 @@ func (c *chaos) Admit(_ context.Context, _ *core.View, waiting []*core.Job) ([]c
 	return c.verdicts, nil
 }
 
+// reviewingChaos also reviews jobs that report.
+type reviewingChaos struct{ *chaos }
+
+// Review draws who goes on, ends, and is held back.
+func (c reviewingChaos) Review(_ context.Context, _ *core.View, reported []*core.Job) ([]core.Verdict, error) {
+	if c.quiet {
+		return nil, nil
+	}
+	var verdicts []core.Verdict
+	for _, j := range reported {
+		switch rapid.IntRange(0, 3).Draw(c.t, "review") {
+		case 0:
+			verdicts = append(verdicts, core.Verdict{Job: j.ID, Code: core.End, Reason: core.Pruned})
+		case 1:
+			if !j.Pinned {
+				verdicts = append(verdicts, core.Verdict{Job: j.ID, Code: core.Defer, Reason: core.AwaitingResults})
+			}
+		}
+	}
+	return verdicts, nil
+}
+
 // Allocate draws grants for some candidates in any order, beyond the capacity, with proposals that nobody may be able to follow.
 func (c *chaos) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	if c.quiet {

@@ -53,7 +53,8 @@ func Sharing() Option { return func(o *options) { o.sharing = true } }
 // Pools gives some of the random worlds pools, whose nodes are provisioned, drain and go. The suite of scalers asks for it.
 func Pools() Option { return func(o *options) { o.pools = true } }
 
-// Reporting has jobs of the random worlds be trials of experiments, most of them, and report metrics, steps that they told before included. The suites of reviewers ask for it.
+// Reporting has jobs of the random worlds be trials of experiments, most of them, and report metrics, steps that they told before included. Some of those that report, an admission ends or holds
+// back, other than the policy itself. The suites of reviewers ask for it.
 func Reporting() Option { return func(o *options) { o.reporting = true } }
 
 // slot is what a suite knows of one stage.
@@ -144,6 +145,9 @@ func compose(all stages) core.Stages {
 // compose puts a policy between the stages of rest.
 func (s *subject[S]) compose(policy S, rest stages) core.Stages {
 	c := compose(rest)
+	if all, is := rest.(*chaos); is && s.options.reporting {
+		c.Admission[0].Policy = reviewingChaos{all}
+	}
 	s.slot.install(&c, core.Component[S]{ID: s.slot.id, Policy: policy})
 	return c
 }

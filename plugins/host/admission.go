@@ -10,13 +10,23 @@ import (
 )
 
 // Admitter reaches an admission policy. The stage is an io.Closer: closing it ends the process. It is a core.CurveAdmitter if the policy
-// looks at curves, or the built-in that may take over does.
+// looks at curves, or the built-in that may take over does, and likewise a core.Reviewer.
 func Admitter(ctx context.Context, s Spec[core.Admitter]) (core.Admitter, error) {
 	a := &admitter{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead, asked: wire.NewJobSender()}
 	a.reset = func() { a.asked.Reset(); a.verdicts.Reset() }
 	err := a.start(ctx)
-	if _, looks := s.Instead.(core.CurveAdmitter); looks || err == nil && a.session.Curves {
+	_, looks := s.Instead.(core.CurveAdmitter)
+	_, reviews := s.Instead.(core.Reviewer)
+	if err == nil {
+		looks, reviews = looks || a.session.Curves, reviews || a.session.Reviews
+	}
+	switch {
+	case looks && reviews:
+		return curveReviewer{curveAdmitter{a}}, err
+	case looks:
 		return curveAdmitter{a}, err
+	case reviews:
+		return reviewer{a}, err
 	}
 	return a, err
 }
@@ -96,4 +106,48 @@ func (a curveAdmitter) AdmitCandidates(ctx context.Context, v *core.View, admitt
 		return curves.AdmitCandidates(ctx, v, admitted, waiting)
 	}
 	return a.fallback.Admit(ctx, v, a.jobs)
+}
+
+// reviewer is an admitter of which somebody reviews jobs: the process, or the built-in that takes over.
+type reviewer struct{ *admitter }
+
+// Review puts the question to the process.
+func (r reviewer) Review(ctx context.Context, v *core.View, reported []*core.Job) ([]core.Verdict, error) {
+	return r.review(ctx, v, reported)
+}
+
+// curveReviewer is a reviewer of which somebody looks at curves.
+type curveReviewer struct{ curveAdmitter }
+
+// Review puts the question to the process. It tells no responses: the elasticity has not spoken in this round yet.
+func (r curveReviewer) Review(ctx context.Context, v *core.View, reported []*core.Job) ([]core.Verdict, error) {
+	verdicts, err := r.review(ctx, v, reported)
+	r.encoder.SendAgain()
+	return verdicts, err
+}
+
+func (a *admitter) review(ctx context.Context, v *core.View, reported []*core.Job) (verdicts []core.Verdict, err error) {
+	if !a.instead && a.session != nil && !a.session.Reviews {
+		return nil, nil
+	}
+	a.ids = a.ids[:0]
+	for _, j := range reported {
+		a.ids = append(a.ids, j.ID)
+	}
+	standing := a.standing
+	err = a.ask(ctx, v, candidates{}, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+		answer, err := stagev1.NewAdmissionServiceClient(a.session.Conn).Review(ctx, &stagev1.ReviewRequest{View: u, Reported: wire.Jobs(a.ids)})
+		if err == nil {
+			verdicts, err = wire.VerdictsFrom(answer.GetVerdicts())
+		}
+		return answer.GetResync(), nil, err
+	})
+	a.standing = standing // of what Admit answered last
+	if !errors.Is(err, errInstead) {
+		return verdicts, err
+	}
+	if r, reviews := a.fallback.(core.Reviewer); reviews {
+		return r.Review(ctx, v, reported)
+	}
+	return nil, nil
 }

@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 			fmt.Println("faulty plugin, version 1")
 			sdk.Main(faulty.Factories()...)
 		case serveFaulty:
-			sdk.Main(faulty.Factories()...)
+			sdk.Main(append(faulty.Factories(), faulty.Reviewing())...)
 		case hostPlugin:
 			os.Exit(hostForEver())
 		case killStrays:

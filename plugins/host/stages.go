@@ -186,6 +186,15 @@ func (e *elasticity) Ended(ctx context.Context, v *core.View, jobs []*core.Job) 
 	return err
 }
 
+// FollowsReports is that of the policy that answers now.
+func (e *elasticity) FollowsReports() bool {
+	if !e.instead {
+		return e.session != nil && e.session.Follows
+	}
+	f, follows := e.fallback.(interface{ FollowsReports() bool })
+	return follows && f.FollowsReports()
+}
+
 // Respond puts the question to the process.
 func (e *elasticity) Respond(ctx context.Context, v *core.View, jobs []*core.Job) (responses []core.Response, err error) {
 	e.asked = e.asked[:0]

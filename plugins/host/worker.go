@@ -52,13 +52,16 @@ type Traits struct {
 	Changing bool // it knows of clusters and jobs that change
 	Curves   bool // an admission that looks at what jobs do with accelerators
 	Promises bool // an admission that admits a job with a deadline only if the deadline will be met
+	Reviews  bool // an admission that is asked about admitted jobs that reported
+	Reports  bool // it knows what jobs report
+	Follows  bool // an elasticity that may answer otherwise once a job has reported
 
 	Guarantees *core.Guarantees // an allocation that guarantees tiers; nil where it tells none
 }
 
 // TraitsOf are those of the answer to Configure.
 func TraitsOf(m *stagev1.ConfigureResponse) Traits {
-	t := Traits{Ends: m.GetEnds(), Changing: m.GetChanging(), Curves: m.GetCurves(), Promises: m.GetPromises()}
+	t := Traits{Ends: m.GetEnds(), Changing: m.GetChanging(), Curves: m.GetCurves(), Promises: m.GetPromises(), Reviews: m.GetReviews(), Reports: m.GetReports(), Follows: m.GetFollowsReports()}
 	if told := m.GetGuarantees(); len(told) == len(core.Guarantees{}) {
 		t.Guarantees = (*core.Guarantees)(told)
 	}
@@ -93,7 +96,7 @@ func (w *worker) start(ctx context.Context) error {
 		return err
 	}
 	w.session = session
-	w.encoder.Plain = !session.Changing
+	w.encoder.Plain, w.encoder.Reports = !session.Changing, session.Reports
 	w.encoder.Reset()
 	return nil
 }

@@ -171,7 +171,7 @@ func TestViewsAreEqual(t *testing.T) {
 	coretest.RunAdmitter(t, core.NewFactory(remote.Info, core.None{}, func(_ core.None, s core.Settings) (core.Admitter, error) {
 		a, err := remote.New(&core.None{}, s)
 		return mirrored{a, t}, err
-	}), coretest.Pools(), coretest.Sharing())
+	}), coretest.Pools(), coretest.Sharing(), coretest.Reporting())
 }
 
 // TestGroups has an allocation in Python group jobs, and a placement seat the groups, round after round on the same view.
@@ -336,7 +336,7 @@ func TestCandidatesAreEqual(t *testing.T) {
 			}
 		}
 		return echoed{a, t}, err
-	}), coretest.Elsewhere())
+	}), coretest.Elsewhere(), coretest.Reporting())
 }
 
 // TestPendingCandidatesAreEqual holds what an admission in Python sees of the responses of jobs, those that wait to be admitted included,
@@ -352,7 +352,7 @@ func TestPendingCandidatesAreEqual(t *testing.T) {
 			t.Error("it does not say that it promises deadlines")
 		}
 		return curveMirrored{a.(core.CurveAdmitter), t}, nil
-	}), coretest.Elsewhere())
+	}), coretest.Elsewhere(), coretest.Reporting())
 }
 
 type curveMirrored struct {
@@ -386,6 +386,26 @@ func (m curveMirrored) AdmitCandidates(ctx context.Context, v *core.View, admitt
 		}
 	}
 	return verdicts, nil
+}
+
+// Review asks Python, which lets everybody go on, and holds jobs back.
+func (m curveMirrored) Review(ctx context.Context, v *core.View, reported []*core.Job) ([]core.Verdict, error) {
+	_, err := m.CurveAdmitter.(core.Reviewer).Review(ctx, v, reported)
+	return reviewBySteps(reported), err
+}
+
+// reviewBySteps ends some of the jobs that report, and holds others back.
+func reviewBySteps(reported []*core.Job) (verdicts []core.Verdict) {
+	for _, j := range reported {
+		switch p, told := j.Series("loss").Latest(); {
+		case !told:
+		case p.Step > 4:
+			verdicts = append(verdicts, core.Verdict{Job: j.ID, Code: core.End, Reason: core.Converged})
+		case p.Step > 2:
+			verdicts = append(verdicts, core.Verdict{Job: j.ID, Code: core.Defer, Reason: core.AwaitingResults})
+		}
+	}
+	return verdicts
 }
 
 type echoed struct {
@@ -433,8 +453,23 @@ func (m mirrored) Admit(ctx context.Context, v *core.View, waiting []*core.Job) 
 	if err != nil {
 		return nil, err
 	}
-	if len(verdicts) != len(waiting) {
-		m.t.Errorf("%d verdicts for %d jobs", len(verdicts), len(waiting))
+	m.compare(v, waiting, verdicts)
+	return nil, nil
+}
+
+// Review compares what Python sees, and ends jobs and holds them back.
+func (m mirrored) Review(ctx context.Context, v *core.View, reported []*core.Job) ([]core.Verdict, error) {
+	verdicts, err := m.Admitter.(core.Reviewer).Review(ctx, v, reported)
+	if err != nil {
+		return nil, err
+	}
+	m.compare(v, reported, verdicts)
+	return reviewBySteps(reported), nil
+}
+
+func (m mirrored) compare(v *core.View, asked []*core.Job, verdicts []core.Verdict) {
+	if len(verdicts) != len(asked) {
+		m.t.Errorf("%d verdicts for %d jobs", len(verdicts), len(asked))
 	}
 	want := describe(v)
 	for _, verdict := range verdicts {
@@ -442,7 +477,6 @@ func (m mirrored) Admit(ctx context.Context, v *core.View, waiting []*core.Job) 
 			m.t.Errorf("round %d: Go sees\n%s\nPython sees\n%s", v.Round, want, verdict.Message)
 		}
 	}
-	return nil, nil
 }
 
 // describe writes a view as the mirror policy does.
@@ -532,6 +566,13 @@ func describe(v *core.View) string {
 			measurements("true", j.Truth.Measurements, j.Truth.Gradients)
 		}
 		measurements("seen", j.Measured, j.Gradients)
+		for _, s := range j.Reported {
+			var numbers []float64
+			for _, p := range s.Points {
+				numbers = append(numbers, p.Step, p.Value, p.AtSeconds)
+			}
+			line(s.Metric, bits(numbers...))
+		}
 	}
 	return strings.Join(lines, "\n")
 }

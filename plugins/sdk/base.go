@@ -199,6 +199,7 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 	answer.Exchange, answer.Channel = true, s.channel && q.GetChannel()
 	_, answer.Ends = policy.(core.Historian)
 	_, answer.Curves = policy.(core.CurveAdmitter)
+	_, answer.Reviews = policy.(core.Reviewer)
 	if p, speaks := policy.(core.Promiser); speaks {
 		answer.Promises = p.Promises()
 	}
@@ -206,7 +207,10 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 		told := g.Guarantees()
 		answer.Guarantees = told[:]
 	}
-	answer.Changing = true
+	if f, follows := policy.(interface{ FollowsReports() bool }); follows {
+		answer.FollowsReports = f.FollowsReports()
+	}
+	answer.Changing, answer.Reports = true, true
 	return answer, nil
 }
 

@@ -86,6 +86,29 @@ func (s admission) Admit(ctx context.Context, q *stagev1.AdmitRequest) (*stagev1
 	return &stagev1.AdmitResponse{Edit: &stagev1.Edit{Steps: steps}, Verdicts: wire.Verdicts(inserted), Standing: s.standing()}, nil
 }
 
+// Review asks the policy about jobs that it admitted.
+func (s admission) Review(ctx context.Context, q *stagev1.ReviewRequest) (*stagev1.ReviewResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	policy, resync, err := begin[core.Admitter](s.server, q.GetView())
+	if err != nil || resync {
+		return &stagev1.ReviewResponse{Resync: resync}, err
+	}
+	reviewer, reviews := policy.(core.Reviewer)
+	if !reviews {
+		return nil, status.Error(codes.FailedPrecondition, "the policy does not review jobs")
+	}
+	jobs, err := s.jobs(wire.JobsFrom(q.GetReported()))
+	if err != nil {
+		return nil, err
+	}
+	verdicts, err := reviewer.Review(ctx, &s.view.View, jobs)
+	if err != nil {
+		return nil, err
+	}
+	return &stagev1.ReviewResponse{Verdicts: wire.Verdicts(verdicts)}, nil
+}
+
 // verdicts asks a policy, by the curves of the jobs if it looks at them.
 func (s admission) verdicts(ctx context.Context, policy core.Admitter, jobs []*core.Job) ([]core.Verdict, error) {
 	curves, looks := policy.(core.CurveAdmitter)

@@ -106,7 +106,7 @@ func verdictTo(v core.Verdict) *stagev1.Verdict {
 }
 
 func verdictFrom(v *stagev1.Verdict) (core.Verdict, error) {
-	if v.GetCode() < stagev1.Code_CODE_ADMIT || v.GetCode() > stagev1.Code_CODE_REJECT {
+	if v.GetCode() < stagev1.Code_CODE_ADMIT || v.GetCode() > stagev1.Code_CODE_END {
 		return core.Verdict{}, fmt.Errorf("verdict for job %d has unknown code %v", v.GetJob(), v.GetCode())
 	}
 	reason, known := core.ParseReason(v.GetReason())

@@ -183,6 +183,9 @@ func (c *Copy) job(m *stagev1.Job) error {
 	j.StepsLeft, j.FirstStart, j.LastChange = m.GetStepsLeft(), m.GetFirstStartSeconds(), m.GetLastChangeSeconds()
 	j.Restarts, j.Preemptions = int(m.GetRestarts()), int(m.GetPreemptions())
 	j.Starting, j.Sliced, j.Resources = m.GetStarting(), slicedFrom(m.GetSlices()), resourcesFrom(m.GetResources())
+	if err := c.reported(j, m.GetReported()); err != nil {
+		return err
+	}
 	c.count(j, +1)
 	c.respond(j, m.GetResponse())
 	return nil
@@ -201,12 +204,20 @@ func (c *Copy) named(m *stagev1.Job) (*core.Job, error) {
 	return v.Jobs[id], nil
 }
 
-// count enters a job into, or takes it out of, what the view counts. An admitted job stays active until it ends.
+// count enters a job into, or takes it out of, what the view counts. An admitted job stays active until it ends, or is held back: its
+// response is then kept.
 func (c *Copy) count(j *core.Job, by int) {
 	if j.State == core.Waiting {
 		c.View.Waiting += by
 	}
 	at, found := slices.BinarySearch(c.View.Active, j.ID)
+	if j.State == core.Pending && found {
+		if response := c.Candidates[at].Response; response != nil {
+			c.pending[j.ID] = response
+		}
+		c.View.Active = slices.Delete(c.View.Active, at, at+1)
+		c.Candidates = slices.Delete(c.Candidates, at, at+1)
+	}
 	if j.State == core.Pending || found {
 		return
 	}

@@ -14,6 +14,9 @@ type Encoder struct {
 	// Plain leaves out what a plugin built before ConfigureResponse.changing refuses: it is told of a node with unusable devices,
 	// or one that is provisioned or gone, as one that is down.
 	Plain bool
+	// Reports tells what jobs report, that an active job is pending again, and each reason by its name. A plugin built before
+	// ConfigureResponse.reports is told of no report, of such a job by a full update, and of reasons by those that it knows.
+	Reports bool
 
 	cluster       *core.Cluster // of the last full update; nil for none
 	sequence      uint64
@@ -26,7 +29,10 @@ type Encoder struct {
 	feels         map[*core.Sensitivity]uint32
 	pairs         map[*core.PairTable]uint32
 	measured      [][]core.Measurement // by JobID, as sent
+	reported      [][]core.Series      // by JobID, as sent
+	active        []bool               // by JobID: it was sent as admitted; where Reports is not set
 	responses     []*core.Response     // by JobID, as sent; of those that look at them
+	again         []core.JobID         // to be sent again, with their responses
 	changed       []core.JobID         // scratch
 }
 
@@ -54,13 +60,14 @@ func (e *Encoder) reason(r core.Reason) core.Reason {
 		return core.PolicyDecision
 	case e.Plain && r == core.Interrupted:
 		return core.NodeUnavailable // Python plugins of before do not know it
-	case r == core.DeadlineUnreachable:
-		return core.PolicyDecision // nor do any plugins of before; a job that waits is rarely told so
+	case !e.Reports && r >= core.DeadlineUnreachable:
+		return core.PolicyDecision // nor do any plugins of before
 	}
 	return r
 }
 
-// edited reports whether nodes joined, or a job that was sent has another specification now: then all is sent again.
+// edited reports whether nodes joined, or a job that was sent has another specification now, or is pending again and the plugin takes
+// it for active for ever: then all is sent again.
 func (e *Encoder) edited(v *core.View, changes []core.JobID) bool {
 	if len(v.Cluster.Nodes) != len(e.nodes) {
 		return true
@@ -69,9 +76,15 @@ func (e *Encoder) edited(v *core.View, changes []core.JobID) bool {
 		if j := v.Job(id); j != nil && int(id) < len(e.known) && e.known[id] != nil && e.known[id] != j.JobSpec {
 			return true
 		}
+		if j := v.Job(id); j != nil && j.State == core.Pending && int(id) < len(e.active) && e.active[id] {
+			return true
+		}
 	}
 	return false
 }
+
+// SendAgain has the jobs of the last update be part of the next one, which tells their responses.
+func (e *Encoder) SendAgain() { e.again = append(e.again, e.changed...) }
 
 // Reset makes the next update a full one.
 func (e *Encoder) Reset() { e.cluster = nil }
@@ -96,7 +109,7 @@ func (e *Encoder) Encode(v *core.View, candidates, waiting []core.Candidate) *st
 			}
 		}
 	} else {
-		e.changed = append(e.changed, changes...)
+		e.changed = append(append(e.changed, changes...), e.again...)
 		for i := range waiting { // of one that was asked about before, or not asked about when it changed
 			if !e.told(waiting[i].Response) {
 				e.changed = append(e.changed, waiting[i].ID)
@@ -106,6 +119,7 @@ func (e *Encoder) Encode(v *core.View, candidates, waiting []core.Candidate) *st
 		e.changed = slices.Compact(e.changed)
 		e.encodeHealth(v, u)
 	}
+	e.again = e.again[:0]
 	for _, id := range e.changed {
 		if j := v.Job(id); j != nil && !j.State.Ended() { // one that this round rejected is still there
 			u.Jobs = append(u.Jobs, e.job(u, j, candidates, waiting))
@@ -113,6 +127,12 @@ func (e *Encoder) Encode(v *core.View, candidates, waiting []core.Candidate) *st
 			e.known[id] = nil
 			if int(id) < len(e.measured) {
 				e.measured[id] = nil
+			}
+			if int(id) < len(e.reported) {
+				e.reported[id] = nil
+			}
+			if int(id) < len(e.active) {
+				e.active[id] = false
 			}
 			u.Ended = append(u.Ended, int32(id))
 			if int(id) < len(e.responses) {
@@ -129,6 +149,8 @@ func (e *Encoder) begin(v *core.View, u *stagev1.ViewUpdate) {
 	e.tables, e.truths = map[*core.StepTimes]uint32{}, map[*core.Truth]uint32{}
 	e.feels, e.pairs = map[*core.Sensitivity]uint32{}, map[*core.PairTable]uint32{}
 	clear(e.measured)
+	clear(e.reported)
+	clear(e.active)
 	clear(e.known)
 	clear(e.responses)
 	e.nodes = e.nodes[:0]
@@ -181,6 +203,13 @@ func (e *Encoder) job(u *stagev1.ViewUpdate, j *core.Job, candidates, waiting []
 		m.Spec = e.spec(u, j.JobSpec)
 	}
 	e.encodeMeasured(m, j)
+	e.encodeReported(m, j)
+	if !e.Reports {
+		for int(j.ID) >= len(e.active) {
+			e.active = append(e.active, false)
+		}
+		e.active[j.ID] = j.State != core.Pending
+	}
 	for _, jobs := range [...][]core.Candidate{candidates, waiting} {
 		if at, found := slices.BinarySearchFunc(jobs, j.ID, func(c core.Candidate, id core.JobID) int { return cmp.Compare(c.ID, id) }); found {
 			m.Response = e.response(jobs[at].Response)

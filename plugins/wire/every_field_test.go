@@ -102,12 +102,17 @@ func drawTold(t *rapid.T, seen map[string]bool) *core.View {
 		var held struct { // of what it was given
 			Sliced    *core.Sliced
 			Resources *core.Resources
+			Reported  []core.Series
 		}
 		drawEvery(t, &held, seen)
+		for i := range held.Reported {
+			held.Reported[i].Metric += fmt.Sprint(i) // each of them once
+		}
 		if held.Sliced != nil && len(held.Sliced.Starts) == 0 {
 			held.Sliced = nil // which says the same
 		}
 		v.Jobs[id].Sliced, v.Jobs[id].Resources = held.Sliced, held.Resources
+		v.Jobs[id].Reported = held.Reported
 		v.Changed = append(v.Changed, spec.ID)
 	}
 	return v
@@ -134,7 +139,7 @@ func TestEveryFieldOfAViewTravels(t *testing.T) {
 	seen := map[string]bool{}
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawTold(t, seen)
-		var encoder wire.Encoder
+		encoder := wire.Encoder{Reports: true}
 		var heard wire.Copy
 		if diff := cmp.Diff(v, travelled(t, &encoder, &heard, v), equal...); diff != "" {
 			t.Fatalf("view -told +heard:\n%s", diff)

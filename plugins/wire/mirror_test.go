@@ -17,7 +17,7 @@ import (
 
 // mirror is a stage that keeps a copy of its view by what a Encoder tells, and refuses to answer when they differ.
 type mirror struct {
-	encoder wire.Encoder
+	encoder wire.Encoder // that tells reports
 	copy    wire.Copy
 	bytes   int  // of the last update
 	full    bool // it told everything
@@ -25,6 +25,7 @@ type mirror struct {
 
 // look tells the view through the wire and compares what arrived.
 func (m *mirror) look(v *core.View, candidates, waiting []core.Candidate) error {
+	m.encoder.Reports = true
 	message, err := proto.Marshal(m.encoder.Encode(v, candidates, waiting))
 	if err != nil {
 		return err
@@ -91,6 +92,26 @@ func (m *curveMirror) AdmitCandidates(_ context.Context, v *core.View, admitted,
 	return verdicts, m.look(v, admitted, waiting)
 }
 
+// Review ends some of the jobs that report, and holds others back.
+func (m *mirror) Review(_ context.Context, v *core.View, reported []*core.Job) ([]core.Verdict, error) {
+	err := m.look(v, nil, nil)
+	m.encoder.SendAgain()
+	return reviewBySteps(reported), err
+}
+
+func reviewBySteps(reported []*core.Job) (verdicts []core.Verdict) {
+	for _, j := range reported {
+		switch p, told := j.Series("loss").Latest(); {
+		case !told:
+		case p.Step > 4:
+			verdicts = append(verdicts, core.Verdict{Job: j.ID, Code: core.End, Reason: core.Converged})
+		case p.Step > 2:
+			verdicts = append(verdicts, core.Verdict{Job: j.ID, Code: core.Defer, Reason: core.AwaitingResults})
+		}
+	}
+	return verdicts
+}
+
 // Allocate gives every candidate its least.
 func (m *mirror) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	var grants []core.Grant
@@ -140,26 +161,26 @@ func TestACopyIsTheView(t *testing.T) {
 	t.Run("admission", func(t *testing.T) {
 		coretest.RunAdmitter(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Admitter, error) {
 			return new(mirror), nil
-		}), coretest.Elsewhere(), coretest.Pools(), coretest.Sharing())
+		}), coretest.Elsewhere(), coretest.Reporting(), coretest.Pools(), coretest.Sharing())
 	})
 	t.Run("admission by curves", func(t *testing.T) {
 		coretest.RunAdmitter(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Admitter, error) {
 			return new(curveMirror), nil
-		}), coretest.Elsewhere())
+		}), coretest.Elsewhere(), coretest.Reporting())
 	})
 	t.Run("allocation", func(t *testing.T) {
 		coretest.RunAllocator(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Allocator, error) {
 			return new(mirror), nil
-		}), coretest.Elsewhere(), coretest.Deadlines(), coretest.Tiers(), coretest.Pools(), coretest.Sharing())
+		}), coretest.Elsewhere(), coretest.Reporting(), coretest.Deadlines(), coretest.Tiers(), coretest.Pools(), coretest.Sharing())
 	})
 	t.Run("scaler", func(t *testing.T) {
 		coretest.RunScaler(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.ClusterScaler, error) {
 			return new(mirror), nil
-		}), coretest.Elsewhere())
+		}), coretest.Elsewhere(), coretest.Reporting())
 	})
 	t.Run("elasticity", func(t *testing.T) {
 		coretest.RunElasticity(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Elasticity, error) {
 			return new(mirror), nil
-		}), coretest.Elsewhere(), coretest.Pools(), coretest.Sharing())
+		}), coretest.Elsewhere(), coretest.Reporting(), coretest.Pools(), coretest.Sharing())
 	})
 }

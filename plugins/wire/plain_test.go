@@ -42,7 +42,7 @@ func (b *before) Admit(_ context.Context, v *core.View, _ []*core.Job) ([]core.V
 		}
 	}
 	for _, j := range u.GetJobs() {
-		if j.GetStarting() || j.GetSpec().GetSuspended() || !slices.Contains(reasonsBefore, j.GetWaitingReason()) {
+		if len(j.GetReported()) > 0 || j.GetStarting() || j.GetSpec().GetSuspended() || !slices.Contains(reasonsBefore, j.GetWaitingReason()) {
 			return nil, fmt.Errorf("it is told of job %v", j)
 		}
 		if j.GetSpec() != nil {
@@ -71,10 +71,15 @@ func (b *before) Admit(_ context.Context, v *core.View, _ []*core.Job) ([]core.V
 	return nil, nil
 }
 
+// Review stands for another admission, which holds jobs back and ends them.
+func (*before) Review(_ context.Context, _ *core.View, reported []*core.Job) ([]core.Verdict, error) {
+	return reviewBySteps(reported), nil
+}
+
 // A plugin built before is told of what changes in the words that it knows.
 func TestAPluginOfBeforeIsToldWhatItKnows(t *testing.T) {
 	info := core.Info{Type: "before", Summary: "refuses what is new", Description: "refuses what is new"}
 	coretest.RunAdmitter(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Admitter, error) {
 		return &before{encoder: wire.Encoder{Plain: true}}, nil
-	}), coretest.Elsewhere(), coretest.Pools())
+	}), coretest.Elsewhere(), coretest.Reporting(), coretest.Pools())
 }

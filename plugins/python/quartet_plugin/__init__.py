@@ -26,7 +26,7 @@ from .decisions import (
     UnlikeRates, Verdict, group_of,
 )
 from .job import (
-    AloneTime, BatchSpec, BatchSteps, Gradients, Iteration, Job, JobState, Measurement, Pair, PairTable, Sensitivity, Share, StepTimes, Truth, TypeBatch, TypeTimes,
+    AloneTime, BatchSpec, BatchSteps, Gradients, Iteration, Job, JobState, Measurement, Pair, PairTable, Point, Sensitivity, Series, Share, StepTimes, Truth, TypeBatch, TypeTimes,
     UnlikeTimes,
 )
 from .policy import AdmissionPolicy, AllocationPolicy, ElasticityPolicy, PlacementPolicy, Policy, ScalerPolicy
@@ -35,7 +35,7 @@ from .view import Candidate, View
 __all__ = [
     "ANY_ACCELERATOR", "FOR_EVER", "MAX_DEVICES_PER_NODE", "AdmissionPolicy", "AllocationPolicy", "AloneTime", "BatchSpec", "BatchSteps",
     "Candidate", "Capability", "Cluster", "Code", "Curve", "ElasticityPolicy", "Gradients", "Grant", "Guarantees", "Health", "Iteration", "Job",
-    "JobState", "Ledger", "Measurement", "Node", "Pair", "PairTable", "Placement", "PlacementPolicy", "Plan", "Policy", "Pool", "PoolTarget",
-    "Price", "Reason", "Resources", "Response", "ScalerPolicy", "Seat", "Seating", "Sensitivity", "Share", "Sharing", "Standing", "StepTimes", "Truth",
+    "JobState", "Ledger", "Measurement", "Node", "Pair", "PairTable", "Placement", "PlacementPolicy", "Plan", "Point", "Policy", "Pool", "PoolTarget",
+    "Price", "Reason", "Resources", "Response", "ScalerPolicy", "Seat", "Seating", "Sensitivity", "Series", "Share", "Sharing", "Standing", "StepTimes", "Truth",
     "Tuning", "TypeBatch", "TypeTimes", "UnlikeRates", "UnlikeTimes", "Verdict", "View", "count_devices", "field", "first_devices", "group_of", "list_devices", "lowest_devices", "main", "replicas",
 ]

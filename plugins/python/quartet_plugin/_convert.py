@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from typing import Any, TypeVar
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ._proto import stages_pb2, view_pb2
 from .cluster import Pool, Price, Resources, Seat
 from .decisions import Code, Curve, Grant, Placement, PoolTarget, Reason, Response, Standing, Tuning, UnlikeRates, Verdict
-from .job import AloneTime, BatchSteps, Gradients, Measurement, Pair, PairTable, Sensitivity, StepTimes, Truth, TypeTimes, UnlikeTimes
+from .job import (
+    AloneTime, BatchSteps, Gradients, Measurement, Pair, PairTable, Point, Sensitivity, Series, StepTimes, Truth, TypeTimes, UnlikeTimes,
+)
 
-_CODES = {Code.ADMIT: view_pb2.CODE_ADMIT, Code.DEFER: view_pb2.CODE_DEFER, Code.REJECT: view_pb2.CODE_REJECT}
+_CODES = {Code.ADMIT: view_pb2.CODE_ADMIT, Code.DEFER: view_pb2.CODE_DEFER, Code.REJECT: view_pb2.CODE_REJECT, Code.END: view_pb2.CODE_END}
 
 A = TypeVar("A", bound=tuple[Any, ...])
 
@@ -161,6 +163,18 @@ def measurements_from(told: Iterable[view_pb2.Measurement]) -> tuple[Measurement
 
 def gradients_from(told: view_pb2.Gradients) -> Gradients:
     return Gradients(told.square, told.variance)
+
+
+def reported_from(told: Iterable[view_pb2.Series], before: Sequence[Series]) -> tuple[Series, ...]:
+    """What a job reported, with what is new and without what it took back."""
+    reported = {s.metric: s for s in before}
+    for m in told:
+        points = reported[m.metric].points if m.metric in reported else ()
+        if not 0 <= m.kept <= len(points):
+            raise ValueError(f"{m.kept} points of {m.metric!r} are kept, of which there are {len(points)}")
+        new = [Point(p.step, p.value, p.at_seconds) for p in m.points]
+        reported[m.metric] = Series(m.metric, (*points[: m.kept], *new))
+    return tuple(reported.values())
 
 
 def truth_from(told: view_pb2.Truth) -> Truth:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from ._convert import (
-    gradients_from, measurements_from, pairs_from, pools_from, resources_from, response_from, seats_from, sensitivity_from, step_times_from,
+    gradients_from, measurements_from, pairs_from, pools_from, reported_from, resources_from, response_from, seats_from, sensitivity_from, step_times_from,
     truth_from, tuning_from,
 )
 from ._proto import view_pb2
@@ -160,6 +160,8 @@ class ViewCopy:
             job.measured = _corrected(job.measured, measurements_from(told.measured))
         if told.HasField("gradients"):
             job.gradients = gradients_from(told.gradients)
+        if told.reported:
+            job.reported = reported_from(told.reported, job.reported)
         if told.HasField("response"):
             self._respond(job, told.response)
 
@@ -189,13 +191,20 @@ class ViewCopy:
         return job
 
     def _count(self, job: Job, state: JobState) -> None:
-        """Enters the state that a job goes into into what the view counts. An admitted job stays active until it ends."""
+        """Enters the state that a job goes into into what the view counts. An admitted job stays active until it ends, or is held back: its
+        response is then kept."""
         view = self.view
         view.waiting += (state is JobState.WAITING) - (job.state is JobState.WAITING)
         if job.state is JobState.PENDING and state is not JobState.PENDING:
             at = bisect_left(view.active, job.id)
             view.active.insert(at, job.id)
             self.candidates.insert(at, Candidate(job, self._pending.pop(job.id, _UNTOLD)))
+        elif job.state is not JobState.PENDING and state is JobState.PENDING:
+            at = bisect_left(view.active, job.id)
+            del view.active[at]
+            response = self.candidates.pop(at).response
+            if response is not _UNTOLD:
+                self._pending[job.id] = response
 
     def shown(self) -> list[Candidate]:
         """The jobs that a scaler is shown: the active ones, and those that are not admitted for want of nodes, by id."""

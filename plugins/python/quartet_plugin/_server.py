@@ -107,6 +107,7 @@ class Server:
         }
         for name, answer, request in (
             ("AdmissionService/Admit", self.admit, stages_pb2.AdmitRequest),
+            ("AdmissionService/Review", self.review, stages_pb2.ReviewRequest),
             ("AllocationService/Allocate", self.allocate, stages_pb2.AllocateRequest),
             ("PlacementService/Place", self.place, stages_pb2.PlaceRequest),
             ("ElasticityService/Respond", self.respond, stages_pb2.RespondRequest),
@@ -153,7 +154,8 @@ class Server:
         if problems:
             return base_pb2.ConfigureResponse(diagnostics=[base_pb2.Diagnostic(**p._asdict()) for p in problems])
         answer = base_pb2.ConfigureResponse(
-            capabilities=component.needs(config), config_json=json.dumps(settings.encode(config), sort_keys=True), changing=True
+            capabilities=component.needs(config), config_json=json.dumps(settings.encode(config), sort_keys=True), changing=True,
+            reports=True,
         )
         if request.check_only:
             return answer
@@ -171,7 +173,9 @@ class Server:
             self._forget()
         answer.exchange = True
         if isinstance(policy, AdmissionPolicy):
-            answer.curves, answer.promises = looks_at_curves(policy), policy.promises
+            answer.curves, answer.promises, answer.reviews = looks_at_curves(policy), policy.promises, reviews(policy)
+        if isinstance(policy, ElasticityPolicy):
+            answer.follows_reports = policy.follows_reports
         if isinstance(policy, AllocationPolicy):
             answer.guarantees.extend(policy.guarantees() or ())
         return answer
@@ -231,6 +235,15 @@ class Server:
         return stages_pb2.AdmitResponse(
             edit=view_pb2.Edit(steps=steps), verdicts=verdicts_to(inserted), standing=standing_to(policy.standing())
         )
+
+    def review(self, request: stages_pb2.ReviewRequest) -> stages_pb2.ReviewResponse:
+        policy, known = self._begin(AdmissionPolicy, request.view)
+        if not known:
+            return stages_pb2.ReviewResponse(resync=True)
+        if not reviews(policy):
+            raise Refusal(grpc.StatusCode.FAILED_PRECONDITION, "the policy does not review jobs")
+        verdicts = owned(policy.review(self._view.view, self._jobs(request.reported)), Verdict, "review")
+        return stages_pb2.ReviewResponse(verdicts=verdicts_to(verdicts))
 
     def allocate(self, request: stages_pb2.AllocateRequest) -> stages_pb2.AllocateResponse:
         policy, known = self._begin(AllocationPolicy, request.view)
@@ -318,6 +331,11 @@ class Server:
 def looks_at_curves(policy: AdmissionPolicy) -> bool:
     """Whether an admission policy defines admit_candidates."""
     return type(policy).admit_candidates is not AdmissionPolicy.admit_candidates
+
+
+def reviews(policy: AdmissionPolicy) -> bool:
+    """Whether an admission policy defines review."""
+    return type(policy).review is not AdmissionPolicy.review
 
 
 class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]

@@ -25,11 +25,13 @@ class Capability(str, enum.Enum):
 
 
 class Code(enum.IntEnum):
-    """The answer a verdict gives. DEFER asks again next round; REJECT is final."""
+    """The answer a verdict gives. DEFER asks again next round; REJECT is final. END ends an admitted job, as completed: an answer of
+    AdmissionPolicy.review only."""
 
     ADMIT = 0
     DEFER = 1
     REJECT = 2
+    END = 3
 
 
 class Reason(str, enum.Enum):

@@ -92,6 +92,21 @@ class Gradients(NamedTuple):
 _UNREPORTED = Gradients()
 
 
+class Point(NamedTuple):
+    """One value of a metric."""
+
+    step: float  # of the training, in any unit that grows, such as epochs or optimizer steps; not negative
+    value: float
+    at_seconds: float
+
+
+class Series(NamedTuple):
+    """What a job reported of one metric, in the order in which it was told. The last point is the latest."""
+
+    metric: str
+    points: Sequence[Point]  # at least one
+
+
 class BatchSteps(NamedTuple):
     """How many optimizer steps a training takes at a total batch."""
 
@@ -243,6 +258,7 @@ class Job:
     preemptions: int  # times its devices were taken away before it ended
     measured: Sequence[Measurement]  # what it reported, one for each configuration it ran on, as first seen; later reports correct it
     gradients: Gradients  # latest statistics reported; zero before the first report
+    reported: Sequence[Series]  # what it told of its metrics, such as its loss, in the order in which they were first told
     starting: bool  # some of its replicas do not run yet
     slices: Sequence[int]  # where its slices of devices begin, device by device in the order of seats, under Sharing.MIG; 255 where not known
     resources: Resources | None  # of each replica, as placement gave them; None for what it asks for
@@ -250,7 +266,7 @@ class Job:
     __slots__ = (
         "accelerators", "application", "as_of_seconds", "attained", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "device_memory_gb", "executed", "experiment",
         "first_start", "gradients", "held", "id", "iteration", "last_change", "max_replicas", "measured", "memory_gb", "min_replicas",
-        "mixes_types", "name", "pairs", "pinned", "preemptions", "progress", "progress_as_of", "progress_rate", "requested", "resources", "restarts",
+        "mixes_types", "name", "pairs", "pinned", "preemptions", "progress", "progress_as_of", "progress_rate", "reported", "requested", "resources", "restarts",
         "seats", "sensitivity", "share", "slices", "slowdown_tolerance", "starting", "state", "step_times", "steps_left", "submit_seconds", "suspended", "tenant", "tier", "total_work", "truth", "tuning", "utilisation", "waiting_reason", "weight",
     )
 
@@ -283,7 +299,11 @@ class Job:
         self.executed = self.attained = self.progress = self.progress_rate = 0.0
         self.steps_left = self.first_start = math.nan
         self.restarts = self.preemptions = 0
-        self.measured, self.gradients = (), _UNREPORTED
+        self.measured, self.gradients, self.reported = (), _UNREPORTED, ()
+
+    def series(self, metric: str) -> Series | None:
+        """What the job reported of a metric; None when it reported nothing of it."""
+        return next((s for s in self.reported if s.metric == metric), None)
 
     # The accounts follow core/job.go operation by operation, so that both languages decide on the same numbers.
 

@@ -50,7 +50,8 @@ class Policy:
 
 
 class AdmissionPolicy(Policy):
-    """Decides which submitted jobs may compete for devices. A policy defines one of the two methods."""
+    """Decides which submitted jobs may compete for devices. A policy defines admit or admit_candidates. One that also looks at jobs as they
+    go on, to end those that are good enough or to hold others back, defines review."""
 
     promises: ClassVar[bool] = False  # admits a job with a deadline only if the deadline will be met
 
@@ -64,6 +65,12 @@ class AdmissionPolicy(Policy):
     ) -> Iterable[Verdict] | None:
         """Answers as admit does, for a policy that looks at what jobs do with accelerators. Admitted are the jobs admitted
         already, and waiting those that it is asked about, both in the order of their ids."""
+        raise NotImplementedError
+
+    def review(self, view: View, reported: Sequence[Job]) -> Iterable[Verdict] | None:
+        """Answers for admitted jobs, in the order of their ids; one without a verdict goes on. It is asked before the other stages of a
+        round, when admitted jobs told of their metrics since the round before: reported are these. Code.END ends a job, which counts as
+        completed. Code.DEFER takes its devices and its admission: admit is asked about it from the next round on."""
         raise NotImplementedError
 
 
@@ -98,6 +105,8 @@ class PlacementPolicy(Policy):
 
 class ElasticityPolicy(Policy):
     """Says what a job does with accelerators, and tunes it to those it got."""
+
+    follows_reports: ClassVar[bool] = False  # answers otherwise once a job has reported: reports then call for rounds
 
     def respond(self, view: View, jobs: Sequence[Job]) -> Iterable[Response]:
         """Answers for each of jobs, in their order. It is asked about a job when it is submitted and whenever an event

@@ -272,6 +272,9 @@ class Mirror(AdmissionPolicy):
     def admit(self, view, waiting):
         return [Verdict(j.id, Code.ADMIT, message="\n".join(self._lines(view, j))) for j in waiting]
 
+    def review(self, view, reported):
+        return [Verdict(j.id, Code.ADMIT, message="\n".join(self._lines(view, j))) for j in reported]
+
     def _lines(self, view, asked):
         now = view.now_seconds
         yield f"{bits(now)} {view.round} {bits(view.interval_seconds)} {str(view.on_events).lower()} {view.devices} {view.waiting}"
@@ -319,6 +322,9 @@ class Mirror(AdmissionPolicy):
             if j.truth:
                 yield from measurements("true", j.truth.measurements, j.truth.gradients)
             yield from measurements("seen", j.measured, j.gradients)
+            for s in j.reported:
+                assert j.series(s.metric) is s
+                yield s.metric + " " + bits(*(part for point in s.points for part in point))
 
 
 class CurveMirror(AdmissionPolicy):
@@ -338,6 +344,40 @@ class CurveMirror(AdmissionPolicy):
         for c in waiting:
             code = Code.ADMIT if (c.job.id + view.round) % 3 == 0 else Code.DEFER
             yield Verdict(c.job.id, code, Reason.POLICY_DECISION, message="\n".join(lines))
+
+    def review(self, view, reported):
+        return None
+
+
+class Convergence(AdmissionPolicy):
+    type = "convergence"
+    summary = "ends jobs whose loss or accuracy stands still, as the built-in of this name"
+
+    @dataclass
+    class Config:
+        metrics: list[str] = field(["loss", "accuracy"], doc="a job is judged by the first of these that it reports")
+        change: float = field(0.001, doc="the part by which a report that stands still differs at most", min=0, max=1)
+        reports: int = field(5, doc="how many reports in a row are to stand still", min=1)
+
+    def admit(self, view, waiting):
+        return None
+
+    def review(self, view, reported):
+        c = self.config
+        for job in reported:
+            series = next(filter(None, map(job.series, c.metrics)), None)
+            if series is None or not self._stands([p.value for p in series.points]):
+                continue
+            message = f"{series.metric} changed by at most {c.change:g} of itself in each of {c.reports} reports"
+            yield Verdict(job.id, Code.END, Reason.CONVERGED, message=message)
+
+    def _stands(self, values):
+        last = values[-self.config.reports - 1 :]
+        pairs = list(zip(last, last[1:]))
+        return len(pairs) == self.config.reports and all(abs(b - a) <= self.config.change * abs(a) for a, b in pairs)
+
+    def standing(self):
+        return FOR_EVER
 
 
 class Echo(AllocationPolicy):
@@ -404,6 +444,6 @@ class Misbehaving(AdmissionPolicy):
 if __name__ == "__main__":
     print("printed before main")
     main(
-        AcceptAll, LoadLimit, Fifo, Las, Pairs, FirstFit, Together, Fixed, Linear, Keep, Seats, Everything, Strict, Mirror, CurveMirror, Echo, Misbehaving,
+        AcceptAll, LoadLimit, Fifo, Las, Pairs, FirstFit, Together, Fixed, Linear, Keep, Seats, Everything, Strict, Mirror, CurveMirror, Convergence, Echo, Misbehaving,
         version="v1.2.3",
     )

@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 from . import view_pb2 as quartet_dot_stage_dot_v1_dot_view__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bquartet/stage/v1/base.proto\x12\x10quartet.stage.v1\x1a\x1bquartet/stage/v1/view.proto\"\x11\n\x0f\x44\x65scribeRequest\"\x8e\x01\n\x10\x44\x65scribeResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12/\n\ncomponents\x18\x03 \x03(\x0b\x32\x1b.quartet.stage.v1.Component\x12\x14\n\x0cmin_protocol\x18\x04 \x01(\r\x12\x14\n\x0cmax_protocol\x18\x05 \x01(\r\"\x9d\x02\n\tComponent\x12&\n\x05stage\x18\x01 \x01(\x0e\x32\x17.quartet.stage.v1.Stage\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0f\n\x07summary\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\x12\x0e\n\x06source\x18\x05 \x01(\t\x12\x14\n\x0c\x63\x61pabilities\x18\x06 \x03(\t\x12\x1a\n\x12\x63onfig_schema_json\x18\x07 \x01(\t\x12\x13\n\x0b\x66ields_json\x18\x08 \x01(\t\x12\x10\n\x08one_type\x18\t \x01(\x08\x12\x0e\n\x06\x63ounts\x18\n \x01(\x08\x12*\n\x07sharing\x18\x0b \x03(\x0e\x32\x19.quartet.stage.v1.Sharing\x12\x0f\n\x07\x64ivides\x18\x0c \x01(\x08\"\xa6\x01\n\x10\x43onfigureRequest\x12&\n\x05stage\x18\x01 \x01(\x0e\x32\x17.quartet.stage.v1.Stage\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x14\n\x0c\x63omponent_id\x18\x03 \x01(\t\x12\x0c\n\x04seed\x18\x04 \x01(\x04\x12\x13\n\x0b\x63onfig_json\x18\x05 \x01(\t\x12\x12\n\ncheck_only\x18\x06 \x01(\x08\x12\x0f\n\x07\x63hannel\x18\x07 \x01(\x08\"\xea\x01\n\x11\x43onfigureResponse\x12\x31\n\x0b\x64iagnostics\x18\x01 \x03(\x0b\x32\x1c.quartet.stage.v1.Diagnostic\x12\x14\n\x0c\x63\x61pabilities\x18\x02 \x03(\t\x12\x13\n\x0b\x63onfig_json\x18\x03 \x01(\t\x12\x10\n\x08\x65xchange\x18\x04 \x01(\x08\x12\x0f\n\x07\x63hannel\x18\x05 \x01(\x08\x12\x0c\n\x04\x65nds\x18\x06 \x01(\x08\x12\x10\n\x08\x63hanging\x18\x07 \x01(\x08\x12\x0e\n\x06\x63urves\x18\x08 \x01(\x08\x12\x10\n\x08promises\x18\t \x01(\x08\x12\x12\n\nguarantees\x18\n \x03(\x01\"9\n\nDiagnostic\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0f\n\x07summary\x18\x02 \x01(\t\x12\x0c\n\x04hint\x18\x03 \x01(\t\"\x0f\n\rHealthRequest\"\x10\n\x0eHealthResponse\"@\n\x0f\x45xchangeRequest\x12\x0e\n\x06method\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\x0c\x12\x0c\n\x04\x63\x61ll\x18\x03 \x01(\x04\"N\n\x10\x45xchangeResponse\x12\x0f\n\x07message\x18\x01 \x01(\x0c\x12\x0c\n\x04\x63\x61ll\x18\x02 \x01(\x04\x12\x0c\n\x04\x63ode\x18\x03 \x01(\r\x12\r\n\x05\x65rror\x18\x04 \x01(\t*\x86\x01\n\x05Stage\x12\x15\n\x11STAGE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTAGE_ADMISSION\x10\x01\x12\x14\n\x10STAGE_ALLOCATION\x10\x02\x12\x13\n\x0fSTAGE_PLACEMENT\x10\x03\x12\x14\n\x10STAGE_ELASTICITY\x10\x04\x12\x10\n\x0cSTAGE_SCALER\x10\x05\x32\xda\x02\n\x0b\x42\x61seService\x12Q\n\x08\x44\x65scribe\x12!.quartet.stage.v1.DescribeRequest\x1a\".quartet.stage.v1.DescribeResponse\x12T\n\tConfigure\x12\".quartet.stage.v1.ConfigureRequest\x1a#.quartet.stage.v1.ConfigureResponse\x12K\n\x06Health\x12\x1f.quartet.stage.v1.HealthRequest\x1a .quartet.stage.v1.HealthResponse\x12U\n\x08\x45xchange\x12!.quartet.stage.v1.ExchangeRequest\x1a\".quartet.stage.v1.ExchangeResponse(\x01\x30\x01\x42IZGgithub.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1;stagev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bquartet/stage/v1/base.proto\x12\x10quartet.stage.v1\x1a\x1bquartet/stage/v1/view.proto\"\x11\n\x0f\x44\x65scribeRequest\"\x8e\x01\n\x10\x44\x65scribeResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12/\n\ncomponents\x18\x03 \x03(\x0b\x32\x1b.quartet.stage.v1.Component\x12\x14\n\x0cmin_protocol\x18\x04 \x01(\r\x12\x14\n\x0cmax_protocol\x18\x05 \x01(\r\"\x9d\x02\n\tComponent\x12&\n\x05stage\x18\x01 \x01(\x0e\x32\x17.quartet.stage.v1.Stage\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0f\n\x07summary\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\x12\x0e\n\x06source\x18\x05 \x01(\t\x12\x14\n\x0c\x63\x61pabilities\x18\x06 \x03(\t\x12\x1a\n\x12\x63onfig_schema_json\x18\x07 \x01(\t\x12\x13\n\x0b\x66ields_json\x18\x08 \x01(\t\x12\x10\n\x08one_type\x18\t \x01(\x08\x12\x0e\n\x06\x63ounts\x18\n \x01(\x08\x12*\n\x07sharing\x18\x0b \x03(\x0e\x32\x19.quartet.stage.v1.Sharing\x12\x0f\n\x07\x64ivides\x18\x0c \x01(\x08\"\xa6\x01\n\x10\x43onfigureRequest\x12&\n\x05stage\x18\x01 \x01(\x0e\x32\x17.quartet.stage.v1.Stage\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x14\n\x0c\x63omponent_id\x18\x03 \x01(\t\x12\x0c\n\x04seed\x18\x04 \x01(\x04\x12\x13\n\x0b\x63onfig_json\x18\x05 \x01(\t\x12\x12\n\ncheck_only\x18\x06 \x01(\x08\x12\x0f\n\x07\x63hannel\x18\x07 \x01(\x08\"\xa5\x02\n\x11\x43onfigureResponse\x12\x31\n\x0b\x64iagnostics\x18\x01 \x03(\x0b\x32\x1c.quartet.stage.v1.Diagnostic\x12\x14\n\x0c\x63\x61pabilities\x18\x02 \x03(\t\x12\x13\n\x0b\x63onfig_json\x18\x03 \x01(\t\x12\x10\n\x08\x65xchange\x18\x04 \x01(\x08\x12\x0f\n\x07\x63hannel\x18\x05 \x01(\x08\x12\x0c\n\x04\x65nds\x18\x06 \x01(\x08\x12\x10\n\x08\x63hanging\x18\x07 \x01(\x08\x12\x0e\n\x06\x63urves\x18\x08 \x01(\x08\x12\x10\n\x08promises\x18\t \x01(\x08\x12\x12\n\nguarantees\x18\n \x03(\x01\x12\x0f\n\x07reviews\x18\x0b \x01(\x08\x12\x0f\n\x07reports\x18\x0c \x01(\x08\x12\x17\n\x0f\x66ollows_reports\x18\r \x01(\x08\"9\n\nDiagnostic\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0f\n\x07summary\x18\x02 \x01(\t\x12\x0c\n\x04hint\x18\x03 \x01(\t\"\x0f\n\rHealthRequest\"\x10\n\x0eHealthResponse\"@\n\x0f\x45xchangeRequest\x12\x0e\n\x06method\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\x0c\x12\x0c\n\x04\x63\x61ll\x18\x03 \x01(\x04\"N\n\x10\x45xchangeResponse\x12\x0f\n\x07message\x18\x01 \x01(\x0c\x12\x0c\n\x04\x63\x61ll\x18\x02 \x01(\x04\x12\x0c\n\x04\x63ode\x18\x03 \x01(\r\x12\r\n\x05\x65rror\x18\x04 \x01(\t*\x86\x01\n\x05Stage\x12\x15\n\x11STAGE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTAGE_ADMISSION\x10\x01\x12\x14\n\x10STAGE_ALLOCATION\x10\x02\x12\x13\n\x0fSTAGE_PLACEMENT\x10\x03\x12\x14\n\x10STAGE_ELASTICITY\x10\x04\x12\x10\n\x0cSTAGE_SCALER\x10\x05\x32\xda\x02\n\x0b\x42\x61seService\x12Q\n\x08\x44\x65scribe\x12!.quartet.stage.v1.DescribeRequest\x1a\".quartet.stage.v1.DescribeResponse\x12T\n\tConfigure\x12\".quartet.stage.v1.ConfigureRequest\x1a#.quartet.stage.v1.ConfigureResponse\x12K\n\x06Health\x12\x1f.quartet.stage.v1.HealthRequest\x1a .quartet.stage.v1.HealthResponse\x12U\n\x08\x45xchange\x12!.quartet.stage.v1.ExchangeRequest\x1a\".quartet.stage.v1.ExchangeResponse(\x01\x30\x01\x42IZGgithub.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1;stagev1b\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'quartet.stage.v1.base_pb2', globals())
@@ -22,8 +22,8 @@ if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
   DESCRIPTOR._serialized_options = b'ZGgithub.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1;stagev1'
-  _STAGE._serialized_start=1177
-  _STAGE._serialized_end=1311
+  _STAGE._serialized_start=1236
+  _STAGE._serialized_end=1370
   _DESCRIBEREQUEST._serialized_start=78
   _DESCRIBEREQUEST._serialized_end=95
   _DESCRIBERESPONSE._serialized_start=98
@@ -33,17 +33,17 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _CONFIGUREREQUEST._serialized_start=531
   _CONFIGUREREQUEST._serialized_end=697
   _CONFIGURERESPONSE._serialized_start=700
-  _CONFIGURERESPONSE._serialized_end=934
-  _DIAGNOSTIC._serialized_start=936
-  _DIAGNOSTIC._serialized_end=993
-  _HEALTHREQUEST._serialized_start=995
-  _HEALTHREQUEST._serialized_end=1010
-  _HEALTHRESPONSE._serialized_start=1012
-  _HEALTHRESPONSE._serialized_end=1028
-  _EXCHANGEREQUEST._serialized_start=1030
-  _EXCHANGEREQUEST._serialized_end=1094
-  _EXCHANGERESPONSE._serialized_start=1096
-  _EXCHANGERESPONSE._serialized_end=1174
-  _BASESERVICE._serialized_start=1314
-  _BASESERVICE._serialized_end=1660
+  _CONFIGURERESPONSE._serialized_end=993
+  _DIAGNOSTIC._serialized_start=995
+  _DIAGNOSTIC._serialized_end=1052
+  _HEALTHREQUEST._serialized_start=1054
+  _HEALTHREQUEST._serialized_end=1069
+  _HEALTHRESPONSE._serialized_start=1071
+  _HEALTHRESPONSE._serialized_end=1087
+  _EXCHANGEREQUEST._serialized_start=1089
+  _EXCHANGEREQUEST._serialized_end=1153
+  _EXCHANGERESPONSE._serialized_start=1155
+  _EXCHANGERESPONSE._serialized_end=1233
+  _BASESERVICE._serialized_start=1373
+  _BASESERVICE._serialized_end=1719
 # @@protoc_insertion_point(module_scope)

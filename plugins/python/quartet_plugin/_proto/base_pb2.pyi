@@ -60,7 +60,7 @@ class ConfigureRequest(_message.Message):
     def __init__(self, stage: _Optional[_Union[Stage, str]] = ..., type: _Optional[str] = ..., component_id: _Optional[str] = ..., seed: _Optional[int] = ..., config_json: _Optional[str] = ..., check_only: bool = ..., channel: bool = ...) -> None: ...
 
 class ConfigureResponse(_message.Message):
-    __slots__ = ["capabilities", "changing", "channel", "config_json", "curves", "diagnostics", "ends", "exchange", "guarantees", "promises"]
+    __slots__ = ["capabilities", "changing", "channel", "config_json", "curves", "diagnostics", "ends", "exchange", "follows_reports", "guarantees", "promises", "reports", "reviews"]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     CHANGING_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
@@ -69,8 +69,11 @@ class ConfigureResponse(_message.Message):
     DIAGNOSTICS_FIELD_NUMBER: _ClassVar[int]
     ENDS_FIELD_NUMBER: _ClassVar[int]
     EXCHANGE_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWS_REPORTS_FIELD_NUMBER: _ClassVar[int]
     GUARANTEES_FIELD_NUMBER: _ClassVar[int]
     PROMISES_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    REVIEWS_FIELD_NUMBER: _ClassVar[int]
     capabilities: _containers.RepeatedScalarFieldContainer[str]
     changing: bool
     channel: bool
@@ -79,9 +82,12 @@ class ConfigureResponse(_message.Message):
     diagnostics: _containers.RepeatedCompositeFieldContainer[Diagnostic]
     ends: bool
     exchange: bool
+    follows_reports: bool
     guarantees: _containers.RepeatedScalarFieldContainer[float]
     promises: bool
-    def __init__(self, diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_json: _Optional[str] = ..., exchange: bool = ..., channel: bool = ..., ends: bool = ..., changing: bool = ..., curves: bool = ..., promises: bool = ..., guarantees: _Optional[_Iterable[float]] = ...) -> None: ...
+    reports: bool
+    reviews: bool
+    def __init__(self, diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_json: _Optional[str] = ..., exchange: bool = ..., channel: bool = ..., ends: bool = ..., changing: bool = ..., curves: bool = ..., promises: bool = ..., guarantees: _Optional[_Iterable[float]] = ..., reviews: bool = ..., reports: bool = ..., follows_reports: bool = ...) -> None: ...
 
 class DescribeRequest(_message.Message):
     __slots__ = []

@@ -150,6 +150,22 @@ class RespondResponse(_message.Message):
     standing: _view_pb2.Standing
     def __init__(self, resync: bool = ..., responses: _Optional[_Iterable[_Union[_view_pb2.Response, _Mapping]]] = ..., standing: _Optional[_Union[_view_pb2.Standing, _Mapping]] = ...) -> None: ...
 
+class ReviewRequest(_message.Message):
+    __slots__ = ["reported", "view"]
+    REPORTED_FIELD_NUMBER: _ClassVar[int]
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    reported: _containers.RepeatedScalarFieldContainer[int]
+    view: _view_pb2.ViewUpdate
+    def __init__(self, view: _Optional[_Union[_view_pb2.ViewUpdate, _Mapping]] = ..., reported: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ReviewResponse(_message.Message):
+    __slots__ = ["resync", "verdicts"]
+    RESYNC_FIELD_NUMBER: _ClassVar[int]
+    VERDICTS_FIELD_NUMBER: _ClassVar[int]
+    resync: bool
+    verdicts: _containers.RepeatedCompositeFieldContainer[_view_pb2.Verdict]
+    def __init__(self, resync: bool = ..., verdicts: _Optional[_Iterable[_Union[_view_pb2.Verdict, _Mapping]]] = ...) -> None: ...
+
 class ScaleRequest(_message.Message):
     __slots__ = ["grants", "grants_edit", "placements", "placements_edit", "tunings", "view"]
     GRANTS_EDIT_FIELD_NUMBER: _ClassVar[int]

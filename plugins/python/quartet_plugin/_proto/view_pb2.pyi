@@ -6,6 +6,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 
 CODE_ADMIT: Code
 CODE_DEFER: Code
+CODE_END: Code
 CODE_REJECT: Code
 CODE_UNSPECIFIED: Code
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -89,7 +90,7 @@ class Iteration(_message.Message):
     def __init__(self, load_seconds: _Optional[float] = ..., compute_seconds: _Optional[float] = ..., sync_seconds: _Optional[float] = ..., measured_seconds: _Optional[float] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ["as_of_seconds", "attained_device_seconds", "executed_seconds", "first_start_seconds", "gradients", "id", "last_change_seconds", "measured", "preemptions", "progress", "progress_as_of_seconds", "progress_rate", "resources", "response", "restarts", "seats", "slices", "spec", "starting", "state", "steps_left", "tuning", "waiting_reason"]
+    __slots__ = ["as_of_seconds", "attained_device_seconds", "executed_seconds", "first_start_seconds", "gradients", "id", "last_change_seconds", "measured", "preemptions", "progress", "progress_as_of_seconds", "progress_rate", "reported", "resources", "response", "restarts", "seats", "slices", "spec", "starting", "state", "steps_left", "tuning", "waiting_reason"]
     AS_OF_SECONDS_FIELD_NUMBER: _ClassVar[int]
     ATTAINED_DEVICE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     EXECUTED_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -102,6 +103,7 @@ class Job(_message.Message):
     PROGRESS_AS_OF_SECONDS_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_RATE_FIELD_NUMBER: _ClassVar[int]
+    REPORTED_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
     RESPONSE_FIELD_NUMBER: _ClassVar[int]
     RESTARTS_FIELD_NUMBER: _ClassVar[int]
@@ -125,6 +127,7 @@ class Job(_message.Message):
     progress: float
     progress_as_of_seconds: float
     progress_rate: float
+    reported: _containers.RepeatedCompositeFieldContainer[Series]
     resources: Resources
     response: Response
     restarts: int
@@ -136,7 +139,7 @@ class Job(_message.Message):
     steps_left: float
     tuning: Tuning
     waiting_reason: str
-    def __init__(self, id: _Optional[int] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., waiting_reason: _Optional[str] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., tuning: _Optional[_Union[Tuning, _Mapping]] = ..., as_of_seconds: _Optional[float] = ..., executed_seconds: _Optional[float] = ..., attained_device_seconds: _Optional[float] = ..., progress: _Optional[float] = ..., progress_rate: _Optional[float] = ..., progress_as_of_seconds: _Optional[float] = ..., steps_left: _Optional[float] = ..., first_start_seconds: _Optional[float] = ..., last_change_seconds: _Optional[float] = ..., restarts: _Optional[int] = ..., preemptions: _Optional[int] = ..., response: _Optional[_Union[Response, _Mapping]] = ..., measured: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., gradients: _Optional[_Union[Gradients, _Mapping]] = ..., starting: bool = ..., slices: _Optional[bytes] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., waiting_reason: _Optional[str] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., tuning: _Optional[_Union[Tuning, _Mapping]] = ..., as_of_seconds: _Optional[float] = ..., executed_seconds: _Optional[float] = ..., attained_device_seconds: _Optional[float] = ..., progress: _Optional[float] = ..., progress_rate: _Optional[float] = ..., progress_as_of_seconds: _Optional[float] = ..., steps_left: _Optional[float] = ..., first_start_seconds: _Optional[float] = ..., last_change_seconds: _Optional[float] = ..., restarts: _Optional[int] = ..., preemptions: _Optional[int] = ..., response: _Optional[_Union[Response, _Mapping]] = ..., measured: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., gradients: _Optional[_Union[Gradients, _Mapping]] = ..., starting: bool = ..., slices: _Optional[bytes] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., reported: _Optional[_Iterable[_Union[Series, _Mapping]]] = ...) -> None: ...
 
 class JobSpec(_message.Message):
     __slots__ = ["accelerators", "application", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "device_memory_gb", "experiment", "iteration", "max_replicas", "memory_gb", "min_replicas", "mixes_types", "name", "pairs", "pinned", "requested", "sensitivity", "share", "slowdown_tolerance", "step_times", "submit_seconds", "suspended", "tenant", "tier", "total_work", "truth", "utilisation", "weight"]
@@ -276,6 +279,16 @@ class PairTable(_message.Message):
     table: int
     def __init__(self, table: _Optional[int] = ..., pairs: _Optional[_Iterable[_Union[Pair, _Mapping]]] = ...) -> None: ...
 
+class Point(_message.Message):
+    __slots__ = ["at_seconds", "step", "value"]
+    AT_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    at_seconds: float
+    step: float
+    value: float
+    def __init__(self, step: _Optional[float] = ..., value: _Optional[float] = ..., at_seconds: _Optional[float] = ...) -> None: ...
+
 class Pool(_message.Message):
     __slots__ = ["accelerator", "cpus", "device_memory_gb", "devices", "down_cooldown_seconds", "max_nodes", "memory_gb", "min_nodes", "name", "price_per_hour", "prices", "provisioning_seconds", "spot", "up_cooldown_seconds"]
     ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
@@ -371,6 +384,16 @@ class Sensitivity(_message.Message):
     speedup: float
     table: int
     def __init__(self, table: _Optional[int] = ..., base: _Optional[_Union[Resources, _Mapping]] = ..., ideal: _Optional[_Union[Resources, _Mapping]] = ..., speedup: _Optional[float] = ..., iteration_seconds: _Optional[float] = ..., cpus: _Optional[_Iterable[float]] = ..., memory_gb: _Optional[_Iterable[float]] = ..., speeds: _Optional[_Iterable[_Union[Speeds, _Mapping]]] = ...) -> None: ...
+
+class Series(_message.Message):
+    __slots__ = ["kept", "metric", "points"]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    kept: int
+    metric: str
+    points: _containers.RepeatedCompositeFieldContainer[Point]
+    def __init__(self, metric: _Optional[str] = ..., kept: _Optional[int] = ..., points: _Optional[_Iterable[_Union[Point, _Mapping]]] = ...) -> None: ...
 
 class Share(_message.Message):
     __slots__ = ["milli", "profile"]

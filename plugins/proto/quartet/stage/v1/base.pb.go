@@ -435,9 +435,14 @@ type ConfigureResponse struct {
 	Promises bool `protobuf:"varint,9,opt,name=promises,proto3" json:"promises,omitempty"` // an admission that admits a job with a deadline only if the deadline will be met
 	// An allocation that guarantees tiers: the parts of the device time they request that premium, standard and basic jobs are
 	// guaranteed, in this order, from 0 to 1. None where it tells none.
-	Guarantees    []float64 `protobuf:"fixed64,10,rep,packed,name=guarantees,proto3" json:"guarantees,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Guarantees []float64 `protobuf:"fixed64,10,rep,packed,name=guarantees,proto3" json:"guarantees,omitempty"`
+	Reviews    bool      `protobuf:"varint,11,opt,name=reviews,proto3" json:"reviews,omitempty"` // an admission that is also asked by Review
+	// The plugin knows what jobs report, jobs that are pending again, and why these are. Any other is told of no report, and the view whole
+	// once an active job is pending again.
+	Reports        bool `protobuf:"varint,12,opt,name=reports,proto3" json:"reports,omitempty"`
+	FollowsReports bool `protobuf:"varint,13,opt,name=follows_reports,json=followsReports,proto3" json:"follows_reports,omitempty"` // an elasticity that may answer otherwise once a job has reported: reports then call for rounds
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ConfigureResponse) Reset() {
@@ -538,6 +543,27 @@ func (x *ConfigureResponse) GetGuarantees() []float64 {
 		return x.Guarantees
 	}
 	return nil
+}
+
+func (x *ConfigureResponse) GetReviews() bool {
+	if x != nil {
+		return x.Reviews
+	}
+	return false
+}
+
+func (x *ConfigureResponse) GetReports() bool {
+	if x != nil {
+		return x.Reports
+	}
+	return false
+}
+
+func (x *ConfigureResponse) GetFollowsReports() bool {
+	if x != nil {
+		return x.FollowsReports
+	}
+	return false
 }
 
 // Diagnostic is one problem in the settings.
@@ -841,7 +867,7 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"configJson\x12\x1d\n" +
 	"\n" +
 	"check_only\x18\x06 \x01(\bR\tcheckOnly\x12\x18\n" +
-	"\achannel\x18\a \x01(\bR\achannel\"\xd2\x02\n" +
+	"\achannel\x18\a \x01(\bR\achannel\"\xaf\x03\n" +
 	"\x11ConfigureResponse\x12>\n" +
 	"\vdiagnostics\x18\x01 \x03(\v2\x1c.quartet.stage.v1.DiagnosticR\vdiagnostics\x12\"\n" +
 	"\fcapabilities\x18\x02 \x03(\tR\fcapabilities\x12\x1f\n" +
@@ -856,7 +882,10 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"\n" +
 	"guarantees\x18\n" +
 	" \x03(\x01R\n" +
-	"guarantees\"N\n" +
+	"guarantees\x12\x18\n" +
+	"\areviews\x18\v \x01(\bR\areviews\x12\x18\n" +
+	"\areports\x18\f \x01(\bR\areports\x12'\n" +
+	"\x0ffollows_reports\x18\r \x01(\bR\x0efollowsReports\"N\n" +
 	"\n" +
 	"Diagnostic\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +

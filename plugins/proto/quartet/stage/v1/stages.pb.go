@@ -205,6 +205,110 @@ func (x *AdmitResponse) GetStanding() *Standing {
 	return nil
 }
 
+type ReviewRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	View          *ViewUpdate            `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
+	Reported      []int32                `protobuf:"varint,2,rep,packed,name=reported,proto3" json:"reported,omitempty"` // admitted jobs that reported since the round before, by id
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReviewRequest) Reset() {
+	*x = ReviewRequest{}
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReviewRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReviewRequest) ProtoMessage() {}
+
+func (x *ReviewRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReviewRequest.ProtoReflect.Descriptor instead.
+func (*ReviewRequest) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ReviewRequest) GetView() *ViewUpdate {
+	if x != nil {
+		return x.View
+	}
+	return nil
+}
+
+func (x *ReviewRequest) GetReported() []int32 {
+	if x != nil {
+		return x.Reported
+	}
+	return nil
+}
+
+type ReviewResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Resync        bool                   `protobuf:"varint,1,opt,name=resync,proto3" json:"resync,omitempty"`
+	Verdicts      []*Verdict             `protobuf:"bytes,2,rep,name=verdicts,proto3" json:"verdicts,omitempty"` // by job, each of them whole; a job without one goes on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReviewResponse) Reset() {
+	*x = ReviewResponse{}
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReviewResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReviewResponse) ProtoMessage() {}
+
+func (x *ReviewResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReviewResponse.ProtoReflect.Descriptor instead.
+func (*ReviewResponse) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ReviewResponse) GetResync() bool {
+	if x != nil {
+		return x.Resync
+	}
+	return false
+}
+
+func (x *ReviewResponse) GetVerdicts() []*Verdict {
+	if x != nil {
+		return x.Verdicts
+	}
+	return nil
+}
+
 type AllocateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	View          *ViewUpdate            `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
@@ -214,7 +318,7 @@ type AllocateRequest struct {
 
 func (x *AllocateRequest) Reset() {
 	*x = AllocateRequest{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[2]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -226,7 +330,7 @@ func (x *AllocateRequest) String() string {
 func (*AllocateRequest) ProtoMessage() {}
 
 func (x *AllocateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[2]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -239,7 +343,7 @@ func (x *AllocateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocateRequest.ProtoReflect.Descriptor instead.
 func (*AllocateRequest) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{2}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AllocateRequest) GetView() *ViewUpdate {
@@ -262,7 +366,7 @@ type AllocateResponse struct {
 
 func (x *AllocateResponse) Reset() {
 	*x = AllocateResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[3]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -274,7 +378,7 @@ func (x *AllocateResponse) String() string {
 func (*AllocateResponse) ProtoMessage() {}
 
 func (x *AllocateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[3]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -287,7 +391,7 @@ func (x *AllocateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocateResponse.ProtoReflect.Descriptor instead.
 func (*AllocateResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{3}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AllocateResponse) GetResync() bool {
@@ -341,7 +445,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[4]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -353,7 +457,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[4]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -366,7 +470,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{4}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Grant) GetJob() int32 {
@@ -422,7 +526,7 @@ type PlaceRequest struct {
 
 func (x *PlaceRequest) Reset() {
 	*x = PlaceRequest{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[5]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -434,7 +538,7 @@ func (x *PlaceRequest) String() string {
 func (*PlaceRequest) ProtoMessage() {}
 
 func (x *PlaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[5]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -447,7 +551,7 @@ func (x *PlaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceRequest.ProtoReflect.Descriptor instead.
 func (*PlaceRequest) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{5}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PlaceRequest) GetView() *ViewUpdate {
@@ -485,7 +589,7 @@ type PlaceResponse struct {
 
 func (x *PlaceResponse) Reset() {
 	*x = PlaceResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[6]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -497,7 +601,7 @@ func (x *PlaceResponse) String() string {
 func (*PlaceResponse) ProtoMessage() {}
 
 func (x *PlaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[6]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -510,7 +614,7 @@ func (x *PlaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceResponse.ProtoReflect.Descriptor instead.
 func (*PlaceResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{6}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PlaceResponse) GetResync() bool {
@@ -567,7 +671,7 @@ type Placement struct {
 
 func (x *Placement) Reset() {
 	*x = Placement{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[7]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -579,7 +683,7 @@ func (x *Placement) String() string {
 func (*Placement) ProtoMessage() {}
 
 func (x *Placement) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[7]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -592,7 +696,7 @@ func (x *Placement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Placement.ProtoReflect.Descriptor instead.
 func (*Placement) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{7}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Placement) GetJob() int32 {
@@ -634,7 +738,7 @@ type RespondRequest struct {
 
 func (x *RespondRequest) Reset() {
 	*x = RespondRequest{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[8]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -646,7 +750,7 @@ func (x *RespondRequest) String() string {
 func (*RespondRequest) ProtoMessage() {}
 
 func (x *RespondRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[8]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -659,7 +763,7 @@ func (x *RespondRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RespondRequest.ProtoReflect.Descriptor instead.
 func (*RespondRequest) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{8}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RespondRequest) GetView() *ViewUpdate {
@@ -695,7 +799,7 @@ type EndedJob struct {
 
 func (x *EndedJob) Reset() {
 	*x = EndedJob{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -707,7 +811,7 @@ func (x *EndedJob) String() string {
 func (*EndedJob) ProtoMessage() {}
 
 func (x *EndedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -720,7 +824,7 @@ func (x *EndedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedJob.ProtoReflect.Descriptor instead.
 func (*EndedJob) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{9}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *EndedJob) GetId() int32 {
@@ -755,7 +859,7 @@ type RespondResponse struct {
 
 func (x *RespondResponse) Reset() {
 	*x = RespondResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +871,7 @@ func (x *RespondResponse) String() string {
 func (*RespondResponse) ProtoMessage() {}
 
 func (x *RespondResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +884,7 @@ func (x *RespondResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RespondResponse.ProtoReflect.Descriptor instead.
 func (*RespondResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{10}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RespondResponse) GetResync() bool {
@@ -815,7 +919,7 @@ type TuneRequest struct {
 
 func (x *TuneRequest) Reset() {
 	*x = TuneRequest{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -827,7 +931,7 @@ func (x *TuneRequest) String() string {
 func (*TuneRequest) ProtoMessage() {}
 
 func (x *TuneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -840,7 +944,7 @@ func (x *TuneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TuneRequest.ProtoReflect.Descriptor instead.
 func (*TuneRequest) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{11}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TuneRequest) GetView() *ViewUpdate {
@@ -875,7 +979,7 @@ type TuneResponse struct {
 
 func (x *TuneResponse) Reset() {
 	*x = TuneResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +991,7 @@ func (x *TuneResponse) String() string {
 func (*TuneResponse) ProtoMessage() {}
 
 func (x *TuneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +1004,7 @@ func (x *TuneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TuneResponse.ProtoReflect.Descriptor instead.
 func (*TuneResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{12}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TuneResponse) GetResync() bool {
@@ -939,7 +1043,7 @@ type ScaleRequest struct {
 
 func (x *ScaleRequest) Reset() {
 	*x = ScaleRequest{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -951,7 +1055,7 @@ func (x *ScaleRequest) String() string {
 func (*ScaleRequest) ProtoMessage() {}
 
 func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -964,7 +1068,7 @@ func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
 func (*ScaleRequest) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{13}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ScaleRequest) GetView() *ViewUpdate {
@@ -1021,7 +1125,7 @@ type ScaleResponse struct {
 
 func (x *ScaleResponse) Reset() {
 	*x = ScaleResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1033,7 +1137,7 @@ func (x *ScaleResponse) String() string {
 func (*ScaleResponse) ProtoMessage() {}
 
 func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1046,7 +1150,7 @@ func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
 func (*ScaleResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{14}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ScaleResponse) GetResync() bool {
@@ -1090,7 +1194,7 @@ type PoolTarget struct {
 
 func (x *PoolTarget) Reset() {
 	*x = PoolTarget{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1102,7 +1206,7 @@ func (x *PoolTarget) String() string {
 func (*PoolTarget) ProtoMessage() {}
 
 func (x *PoolTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1115,7 +1219,7 @@ func (x *PoolTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolTarget.ProtoReflect.Descriptor instead.
 func (*PoolTarget) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{15}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PoolTarget) GetPool() string {
@@ -1159,7 +1263,13 @@ const file_quartet_stage_v1_stages_proto_rawDesc = "" +
 	"\x06resync\x18\x01 \x01(\bR\x06resync\x125\n" +
 	"\bverdicts\x18\x02 \x03(\v2\x19.quartet.stage.v1.VerdictR\bverdicts\x12*\n" +
 	"\x04edit\x18\x03 \x01(\v2\x16.quartet.stage.v1.EditR\x04edit\x126\n" +
-	"\bstanding\x18\x04 \x01(\v2\x1a.quartet.stage.v1.StandingR\bstanding\"C\n" +
+	"\bstanding\x18\x04 \x01(\v2\x1a.quartet.stage.v1.StandingR\bstanding\"a\n" +
+	"\rReviewRequest\x120\n" +
+	"\x04view\x18\x01 \x01(\v2\x1c.quartet.stage.v1.ViewUpdateR\x04view\x12\x1e\n" +
+	"\breported\x18\x02 \x03(\x05B\x02\x10\x01R\breported\"_\n" +
+	"\x0eReviewResponse\x12\x16\n" +
+	"\x06resync\x18\x01 \x01(\bR\x06resync\x125\n" +
+	"\bverdicts\x18\x02 \x03(\v2\x19.quartet.stage.v1.VerdictR\bverdicts\"C\n" +
 	"\x0fAllocateRequest\x120\n" +
 	"\x04view\x18\x01 \x01(\v2\x1c.quartet.stage.v1.ViewUpdateR\x04view\"\xef\x01\n" +
 	"\x10AllocateResponse\x12\x16\n" +
@@ -1242,9 +1352,10 @@ const file_quartet_stage_v1_stages_proto_rawDesc = "" +
 	"\x11OUTCOME_COMPLETED\x10\x01\x12\x14\n" +
 	"\x10OUTCOME_REJECTED\x10\x02\x12\x12\n" +
 	"\x0eOUTCOME_FAILED\x10\x03\x12\x15\n" +
-	"\x11OUTCOME_CANCELLED\x10\x042\\\n" +
+	"\x11OUTCOME_CANCELLED\x10\x042\xa9\x01\n" +
 	"\x10AdmissionService\x12H\n" +
-	"\x05Admit\x12\x1e.quartet.stage.v1.AdmitRequest\x1a\x1f.quartet.stage.v1.AdmitResponse2f\n" +
+	"\x05Admit\x12\x1e.quartet.stage.v1.AdmitRequest\x1a\x1f.quartet.stage.v1.AdmitResponse\x12K\n" +
+	"\x06Review\x12\x1f.quartet.stage.v1.ReviewRequest\x1a .quartet.stage.v1.ReviewResponse2f\n" +
 	"\x11AllocationService\x12Q\n" +
 	"\bAllocate\x12!.quartet.stage.v1.AllocateRequest\x1a\".quartet.stage.v1.AllocateResponse2\\\n" +
 	"\x10PlacementService\x12H\n" +
@@ -1268,90 +1379,96 @@ func file_quartet_stage_v1_stages_proto_rawDescGZIP() []byte {
 }
 
 var file_quartet_stage_v1_stages_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_quartet_stage_v1_stages_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_quartet_stage_v1_stages_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_quartet_stage_v1_stages_proto_goTypes = []any{
 	(Outcome)(0),             // 0: quartet.stage.v1.Outcome
 	(*AdmitRequest)(nil),     // 1: quartet.stage.v1.AdmitRequest
 	(*AdmitResponse)(nil),    // 2: quartet.stage.v1.AdmitResponse
-	(*AllocateRequest)(nil),  // 3: quartet.stage.v1.AllocateRequest
-	(*AllocateResponse)(nil), // 4: quartet.stage.v1.AllocateResponse
-	(*Grant)(nil),            // 5: quartet.stage.v1.Grant
-	(*PlaceRequest)(nil),     // 6: quartet.stage.v1.PlaceRequest
-	(*PlaceResponse)(nil),    // 7: quartet.stage.v1.PlaceResponse
-	(*Placement)(nil),        // 8: quartet.stage.v1.Placement
-	(*RespondRequest)(nil),   // 9: quartet.stage.v1.RespondRequest
-	(*EndedJob)(nil),         // 10: quartet.stage.v1.EndedJob
-	(*RespondResponse)(nil),  // 11: quartet.stage.v1.RespondResponse
-	(*TuneRequest)(nil),      // 12: quartet.stage.v1.TuneRequest
-	(*TuneResponse)(nil),     // 13: quartet.stage.v1.TuneResponse
-	(*ScaleRequest)(nil),     // 14: quartet.stage.v1.ScaleRequest
-	(*ScaleResponse)(nil),    // 15: quartet.stage.v1.ScaleResponse
-	(*PoolTarget)(nil),       // 16: quartet.stage.v1.PoolTarget
-	(*ViewUpdate)(nil),       // 17: quartet.stage.v1.ViewUpdate
-	(*Edit)(nil),             // 18: quartet.stage.v1.Edit
-	(*Verdict)(nil),          // 19: quartet.stage.v1.Verdict
-	(*Standing)(nil),         // 20: quartet.stage.v1.Standing
-	(*Seat)(nil),             // 21: quartet.stage.v1.Seat
-	(*Resources)(nil),        // 22: quartet.stage.v1.Resources
-	(*Response)(nil),         // 23: quartet.stage.v1.Response
-	(*Tuning)(nil),           // 24: quartet.stage.v1.Tuning
+	(*ReviewRequest)(nil),    // 3: quartet.stage.v1.ReviewRequest
+	(*ReviewResponse)(nil),   // 4: quartet.stage.v1.ReviewResponse
+	(*AllocateRequest)(nil),  // 5: quartet.stage.v1.AllocateRequest
+	(*AllocateResponse)(nil), // 6: quartet.stage.v1.AllocateResponse
+	(*Grant)(nil),            // 7: quartet.stage.v1.Grant
+	(*PlaceRequest)(nil),     // 8: quartet.stage.v1.PlaceRequest
+	(*PlaceResponse)(nil),    // 9: quartet.stage.v1.PlaceResponse
+	(*Placement)(nil),        // 10: quartet.stage.v1.Placement
+	(*RespondRequest)(nil),   // 11: quartet.stage.v1.RespondRequest
+	(*EndedJob)(nil),         // 12: quartet.stage.v1.EndedJob
+	(*RespondResponse)(nil),  // 13: quartet.stage.v1.RespondResponse
+	(*TuneRequest)(nil),      // 14: quartet.stage.v1.TuneRequest
+	(*TuneResponse)(nil),     // 15: quartet.stage.v1.TuneResponse
+	(*ScaleRequest)(nil),     // 16: quartet.stage.v1.ScaleRequest
+	(*ScaleResponse)(nil),    // 17: quartet.stage.v1.ScaleResponse
+	(*PoolTarget)(nil),       // 18: quartet.stage.v1.PoolTarget
+	(*ViewUpdate)(nil),       // 19: quartet.stage.v1.ViewUpdate
+	(*Edit)(nil),             // 20: quartet.stage.v1.Edit
+	(*Verdict)(nil),          // 21: quartet.stage.v1.Verdict
+	(*Standing)(nil),         // 22: quartet.stage.v1.Standing
+	(*Seat)(nil),             // 23: quartet.stage.v1.Seat
+	(*Resources)(nil),        // 24: quartet.stage.v1.Resources
+	(*Response)(nil),         // 25: quartet.stage.v1.Response
+	(*Tuning)(nil),           // 26: quartet.stage.v1.Tuning
 }
 var file_quartet_stage_v1_stages_proto_depIdxs = []int32{
-	17, // 0: quartet.stage.v1.AdmitRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	18, // 1: quartet.stage.v1.AdmitRequest.edit:type_name -> quartet.stage.v1.Edit
-	19, // 2: quartet.stage.v1.AdmitResponse.verdicts:type_name -> quartet.stage.v1.Verdict
-	18, // 3: quartet.stage.v1.AdmitResponse.edit:type_name -> quartet.stage.v1.Edit
-	20, // 4: quartet.stage.v1.AdmitResponse.standing:type_name -> quartet.stage.v1.Standing
-	17, // 5: quartet.stage.v1.AllocateRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	18, // 6: quartet.stage.v1.AllocateResponse.edit:type_name -> quartet.stage.v1.Edit
-	5,  // 7: quartet.stage.v1.AllocateResponse.grants:type_name -> quartet.stage.v1.Grant
-	20, // 8: quartet.stage.v1.AllocateResponse.standing:type_name -> quartet.stage.v1.Standing
-	21, // 9: quartet.stage.v1.Grant.proposed:type_name -> quartet.stage.v1.Seat
-	17, // 10: quartet.stage.v1.PlaceRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	18, // 11: quartet.stage.v1.PlaceRequest.edit:type_name -> quartet.stage.v1.Edit
-	5,  // 12: quartet.stage.v1.PlaceRequest.grants:type_name -> quartet.stage.v1.Grant
-	18, // 13: quartet.stage.v1.PlaceResponse.placed_edit:type_name -> quartet.stage.v1.Edit
-	8,  // 14: quartet.stage.v1.PlaceResponse.placed:type_name -> quartet.stage.v1.Placement
-	18, // 15: quartet.stage.v1.PlaceResponse.unseated_edit:type_name -> quartet.stage.v1.Edit
-	19, // 16: quartet.stage.v1.PlaceResponse.unseated:type_name -> quartet.stage.v1.Verdict
-	20, // 17: quartet.stage.v1.PlaceResponse.standing:type_name -> quartet.stage.v1.Standing
-	21, // 18: quartet.stage.v1.Placement.seats:type_name -> quartet.stage.v1.Seat
-	22, // 19: quartet.stage.v1.Placement.resources:type_name -> quartet.stage.v1.Resources
-	17, // 20: quartet.stage.v1.RespondRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	10, // 21: quartet.stage.v1.RespondRequest.ended:type_name -> quartet.stage.v1.EndedJob
-	0,  // 22: quartet.stage.v1.EndedJob.outcome:type_name -> quartet.stage.v1.Outcome
-	23, // 23: quartet.stage.v1.RespondResponse.responses:type_name -> quartet.stage.v1.Response
-	20, // 24: quartet.stage.v1.RespondResponse.standing:type_name -> quartet.stage.v1.Standing
-	17, // 25: quartet.stage.v1.TuneRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	18, // 26: quartet.stage.v1.TuneRequest.edit:type_name -> quartet.stage.v1.Edit
-	8,  // 27: quartet.stage.v1.TuneRequest.placements:type_name -> quartet.stage.v1.Placement
-	24, // 28: quartet.stage.v1.TuneResponse.tunings:type_name -> quartet.stage.v1.Tuning
-	20, // 29: quartet.stage.v1.TuneResponse.standing:type_name -> quartet.stage.v1.Standing
-	17, // 30: quartet.stage.v1.ScaleRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	18, // 31: quartet.stage.v1.ScaleRequest.grants_edit:type_name -> quartet.stage.v1.Edit
-	5,  // 32: quartet.stage.v1.ScaleRequest.grants:type_name -> quartet.stage.v1.Grant
-	18, // 33: quartet.stage.v1.ScaleRequest.placements_edit:type_name -> quartet.stage.v1.Edit
-	8,  // 34: quartet.stage.v1.ScaleRequest.placements:type_name -> quartet.stage.v1.Placement
-	24, // 35: quartet.stage.v1.ScaleRequest.tunings:type_name -> quartet.stage.v1.Tuning
-	20, // 36: quartet.stage.v1.ScaleResponse.standing:type_name -> quartet.stage.v1.Standing
-	16, // 37: quartet.stage.v1.ScaleResponse.pools:type_name -> quartet.stage.v1.PoolTarget
-	1,  // 38: quartet.stage.v1.AdmissionService.Admit:input_type -> quartet.stage.v1.AdmitRequest
-	3,  // 39: quartet.stage.v1.AllocationService.Allocate:input_type -> quartet.stage.v1.AllocateRequest
-	6,  // 40: quartet.stage.v1.PlacementService.Place:input_type -> quartet.stage.v1.PlaceRequest
-	9,  // 41: quartet.stage.v1.ElasticityService.Respond:input_type -> quartet.stage.v1.RespondRequest
-	12, // 42: quartet.stage.v1.ElasticityService.Tune:input_type -> quartet.stage.v1.TuneRequest
-	14, // 43: quartet.stage.v1.ScalerService.Scale:input_type -> quartet.stage.v1.ScaleRequest
-	2,  // 44: quartet.stage.v1.AdmissionService.Admit:output_type -> quartet.stage.v1.AdmitResponse
-	4,  // 45: quartet.stage.v1.AllocationService.Allocate:output_type -> quartet.stage.v1.AllocateResponse
-	7,  // 46: quartet.stage.v1.PlacementService.Place:output_type -> quartet.stage.v1.PlaceResponse
-	11, // 47: quartet.stage.v1.ElasticityService.Respond:output_type -> quartet.stage.v1.RespondResponse
-	13, // 48: quartet.stage.v1.ElasticityService.Tune:output_type -> quartet.stage.v1.TuneResponse
-	15, // 49: quartet.stage.v1.ScalerService.Scale:output_type -> quartet.stage.v1.ScaleResponse
-	44, // [44:50] is the sub-list for method output_type
-	38, // [38:44] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	19, // 0: quartet.stage.v1.AdmitRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	20, // 1: quartet.stage.v1.AdmitRequest.edit:type_name -> quartet.stage.v1.Edit
+	21, // 2: quartet.stage.v1.AdmitResponse.verdicts:type_name -> quartet.stage.v1.Verdict
+	20, // 3: quartet.stage.v1.AdmitResponse.edit:type_name -> quartet.stage.v1.Edit
+	22, // 4: quartet.stage.v1.AdmitResponse.standing:type_name -> quartet.stage.v1.Standing
+	19, // 5: quartet.stage.v1.ReviewRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	21, // 6: quartet.stage.v1.ReviewResponse.verdicts:type_name -> quartet.stage.v1.Verdict
+	19, // 7: quartet.stage.v1.AllocateRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	20, // 8: quartet.stage.v1.AllocateResponse.edit:type_name -> quartet.stage.v1.Edit
+	7,  // 9: quartet.stage.v1.AllocateResponse.grants:type_name -> quartet.stage.v1.Grant
+	22, // 10: quartet.stage.v1.AllocateResponse.standing:type_name -> quartet.stage.v1.Standing
+	23, // 11: quartet.stage.v1.Grant.proposed:type_name -> quartet.stage.v1.Seat
+	19, // 12: quartet.stage.v1.PlaceRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	20, // 13: quartet.stage.v1.PlaceRequest.edit:type_name -> quartet.stage.v1.Edit
+	7,  // 14: quartet.stage.v1.PlaceRequest.grants:type_name -> quartet.stage.v1.Grant
+	20, // 15: quartet.stage.v1.PlaceResponse.placed_edit:type_name -> quartet.stage.v1.Edit
+	10, // 16: quartet.stage.v1.PlaceResponse.placed:type_name -> quartet.stage.v1.Placement
+	20, // 17: quartet.stage.v1.PlaceResponse.unseated_edit:type_name -> quartet.stage.v1.Edit
+	21, // 18: quartet.stage.v1.PlaceResponse.unseated:type_name -> quartet.stage.v1.Verdict
+	22, // 19: quartet.stage.v1.PlaceResponse.standing:type_name -> quartet.stage.v1.Standing
+	23, // 20: quartet.stage.v1.Placement.seats:type_name -> quartet.stage.v1.Seat
+	24, // 21: quartet.stage.v1.Placement.resources:type_name -> quartet.stage.v1.Resources
+	19, // 22: quartet.stage.v1.RespondRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	12, // 23: quartet.stage.v1.RespondRequest.ended:type_name -> quartet.stage.v1.EndedJob
+	0,  // 24: quartet.stage.v1.EndedJob.outcome:type_name -> quartet.stage.v1.Outcome
+	25, // 25: quartet.stage.v1.RespondResponse.responses:type_name -> quartet.stage.v1.Response
+	22, // 26: quartet.stage.v1.RespondResponse.standing:type_name -> quartet.stage.v1.Standing
+	19, // 27: quartet.stage.v1.TuneRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	20, // 28: quartet.stage.v1.TuneRequest.edit:type_name -> quartet.stage.v1.Edit
+	10, // 29: quartet.stage.v1.TuneRequest.placements:type_name -> quartet.stage.v1.Placement
+	26, // 30: quartet.stage.v1.TuneResponse.tunings:type_name -> quartet.stage.v1.Tuning
+	22, // 31: quartet.stage.v1.TuneResponse.standing:type_name -> quartet.stage.v1.Standing
+	19, // 32: quartet.stage.v1.ScaleRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	20, // 33: quartet.stage.v1.ScaleRequest.grants_edit:type_name -> quartet.stage.v1.Edit
+	7,  // 34: quartet.stage.v1.ScaleRequest.grants:type_name -> quartet.stage.v1.Grant
+	20, // 35: quartet.stage.v1.ScaleRequest.placements_edit:type_name -> quartet.stage.v1.Edit
+	10, // 36: quartet.stage.v1.ScaleRequest.placements:type_name -> quartet.stage.v1.Placement
+	26, // 37: quartet.stage.v1.ScaleRequest.tunings:type_name -> quartet.stage.v1.Tuning
+	22, // 38: quartet.stage.v1.ScaleResponse.standing:type_name -> quartet.stage.v1.Standing
+	18, // 39: quartet.stage.v1.ScaleResponse.pools:type_name -> quartet.stage.v1.PoolTarget
+	1,  // 40: quartet.stage.v1.AdmissionService.Admit:input_type -> quartet.stage.v1.AdmitRequest
+	3,  // 41: quartet.stage.v1.AdmissionService.Review:input_type -> quartet.stage.v1.ReviewRequest
+	5,  // 42: quartet.stage.v1.AllocationService.Allocate:input_type -> quartet.stage.v1.AllocateRequest
+	8,  // 43: quartet.stage.v1.PlacementService.Place:input_type -> quartet.stage.v1.PlaceRequest
+	11, // 44: quartet.stage.v1.ElasticityService.Respond:input_type -> quartet.stage.v1.RespondRequest
+	14, // 45: quartet.stage.v1.ElasticityService.Tune:input_type -> quartet.stage.v1.TuneRequest
+	16, // 46: quartet.stage.v1.ScalerService.Scale:input_type -> quartet.stage.v1.ScaleRequest
+	2,  // 47: quartet.stage.v1.AdmissionService.Admit:output_type -> quartet.stage.v1.AdmitResponse
+	4,  // 48: quartet.stage.v1.AdmissionService.Review:output_type -> quartet.stage.v1.ReviewResponse
+	6,  // 49: quartet.stage.v1.AllocationService.Allocate:output_type -> quartet.stage.v1.AllocateResponse
+	9,  // 50: quartet.stage.v1.PlacementService.Place:output_type -> quartet.stage.v1.PlaceResponse
+	13, // 51: quartet.stage.v1.ElasticityService.Respond:output_type -> quartet.stage.v1.RespondResponse
+	15, // 52: quartet.stage.v1.ElasticityService.Tune:output_type -> quartet.stage.v1.TuneResponse
+	17, // 53: quartet.stage.v1.ScalerService.Scale:output_type -> quartet.stage.v1.ScaleResponse
+	47, // [47:54] is the sub-list for method output_type
+	40, // [40:47] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_quartet_stage_v1_stages_proto_init() }
@@ -1360,14 +1477,14 @@ func file_quartet_stage_v1_stages_proto_init() {
 		return
 	}
 	file_quartet_stage_v1_view_proto_init()
-	file_quartet_stage_v1_stages_proto_msgTypes[3].OneofWrappers = []any{}
+	file_quartet_stage_v1_stages_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quartet_stage_v1_stages_proto_rawDesc), len(file_quartet_stage_v1_stages_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   16,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

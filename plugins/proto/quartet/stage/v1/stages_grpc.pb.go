@@ -20,7 +20,8 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AdmissionService_Admit_FullMethodName = "/quartet.stage.v1.AdmissionService/Admit"
+	AdmissionService_Admit_FullMethodName  = "/quartet.stage.v1.AdmissionService/Admit"
+	AdmissionService_Review_FullMethodName = "/quartet.stage.v1.AdmissionService/Review"
 )
 
 // AdmissionServiceClient is the client API for AdmissionService service.
@@ -30,6 +31,9 @@ const (
 // AdmissionService decides which submitted jobs may compete for devices.
 type AdmissionServiceClient interface {
 	Admit(ctx context.Context, in *AdmitRequest, opts ...grpc.CallOption) (*AdmitResponse, error)
+	// Review says which admitted jobs end, and which are held back. It is asked before the other stages of a round, of an admission that says
+	// in ConfigureResponse that it reviews.
+	Review(ctx context.Context, in *ReviewRequest, opts ...grpc.CallOption) (*ReviewResponse, error)
 }
 
 type admissionServiceClient struct {
@@ -50,6 +54,16 @@ func (c *admissionServiceClient) Admit(ctx context.Context, in *AdmitRequest, op
 	return out, nil
 }
 
+func (c *admissionServiceClient) Review(ctx context.Context, in *ReviewRequest, opts ...grpc.CallOption) (*ReviewResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReviewResponse)
+	err := c.cc.Invoke(ctx, AdmissionService_Review_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdmissionServiceServer is the server API for AdmissionService service.
 // All implementations must embed UnimplementedAdmissionServiceServer
 // for forward compatibility.
@@ -57,6 +71,9 @@ func (c *admissionServiceClient) Admit(ctx context.Context, in *AdmitRequest, op
 // AdmissionService decides which submitted jobs may compete for devices.
 type AdmissionServiceServer interface {
 	Admit(context.Context, *AdmitRequest) (*AdmitResponse, error)
+	// Review says which admitted jobs end, and which are held back. It is asked before the other stages of a round, of an admission that says
+	// in ConfigureResponse that it reviews.
+	Review(context.Context, *ReviewRequest) (*ReviewResponse, error)
 	mustEmbedUnimplementedAdmissionServiceServer()
 }
 
@@ -69,6 +86,9 @@ type UnimplementedAdmissionServiceServer struct{}
 
 func (UnimplementedAdmissionServiceServer) Admit(context.Context, *AdmitRequest) (*AdmitResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Admit not implemented")
+}
+func (UnimplementedAdmissionServiceServer) Review(context.Context, *ReviewRequest) (*ReviewResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Review not implemented")
 }
 func (UnimplementedAdmissionServiceServer) mustEmbedUnimplementedAdmissionServiceServer() {}
 func (UnimplementedAdmissionServiceServer) testEmbeddedByValue()                          {}
@@ -109,6 +129,24 @@ func _AdmissionService_Admit_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdmissionService_Review_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReviewRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdmissionServiceServer).Review(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdmissionService_Review_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdmissionServiceServer).Review(ctx, req.(*ReviewRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdmissionService_ServiceDesc is the grpc.ServiceDesc for AdmissionService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -119,6 +157,10 @@ var AdmissionService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Admit",
 			Handler:    _AdmissionService_Admit_Handler,
+		},
+		{
+			MethodName: "Review",
+			Handler:    _AdmissionService_Review_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

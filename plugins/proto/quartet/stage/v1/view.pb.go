@@ -192,6 +192,7 @@ const (
 	Code_CODE_ADMIT       Code = 1
 	Code_CODE_DEFER       Code = 2
 	Code_CODE_REJECT      Code = 3
+	Code_CODE_END         Code = 4 // of a review: the job ends, as completed
 )
 
 // Enum value maps for Code.
@@ -201,12 +202,14 @@ var (
 		1: "CODE_ADMIT",
 		2: "CODE_DEFER",
 		3: "CODE_REJECT",
+		4: "CODE_END",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED": 0,
 		"CODE_ADMIT":       1,
 		"CODE_DEFER":       2,
 		"CODE_REJECT":      3,
+		"CODE_END":         4,
 	}
 )
 
@@ -2229,6 +2232,7 @@ type Job struct {
 	// not known. Otherwise none.
 	Slices        []byte     `protobuf:"bytes,22,opt,name=slices,proto3" json:"slices,omitempty"`
 	Resources     *Resources `protobuf:"bytes,23,opt,name=resources,proto3" json:"resources,omitempty"` // of each replica, as placement gave them; none for what it asks for
+	Reported      []*Series  `protobuf:"bytes,24,rep,name=reported,proto3" json:"reported,omitempty"`   // the metrics of which it reported, where ConfigureResponse says that the plugin knows reports
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2424,6 +2428,135 @@ func (x *Job) GetResources() *Resources {
 	return nil
 }
 
+func (x *Job) GetReported() []*Series {
+	if x != nil {
+		return x.Reported
+	}
+	return nil
+}
+
+// Series is what a job reported of a metric since it was sent last.
+type Series struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Metric        string                 `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
+	Kept          int32                  `protobuf:"varint,2,opt,name=kept,proto3" json:"kept,omitempty"`    // so many of the points sent before stand, the first ones; the others are taken back
+	Points        []*Point               `protobuf:"bytes,3,rep,name=points,proto3" json:"points,omitempty"` // that come after them
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Series) Reset() {
+	*x = Series{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Series) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Series) ProtoMessage() {}
+
+func (x *Series) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Series.ProtoReflect.Descriptor instead.
+func (*Series) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Series) GetMetric() string {
+	if x != nil {
+		return x.Metric
+	}
+	return ""
+}
+
+func (x *Series) GetKept() int32 {
+	if x != nil {
+		return x.Kept
+	}
+	return 0
+}
+
+func (x *Series) GetPoints() []*Point {
+	if x != nil {
+		return x.Points
+	}
+	return nil
+}
+
+// Point is one value of a metric.
+type Point struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Step          float64                `protobuf:"fixed64,1,opt,name=step,proto3" json:"step,omitempty"` // of the training, in any unit that grows
+	Value         float64                `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`
+	AtSeconds     float64                `protobuf:"fixed64,3,opt,name=at_seconds,json=atSeconds,proto3" json:"at_seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Point) Reset() {
+	*x = Point{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Point) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Point) ProtoMessage() {}
+
+func (x *Point) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Point.ProtoReflect.Descriptor instead.
+func (*Point) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Point) GetStep() float64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *Point) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *Point) GetAtSeconds() float64 {
+	if x != nil {
+		return x.AtSeconds
+	}
+	return 0
+}
+
 // Seat is the devices held on one node; bit i of devices is device i.
 type Seat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2435,7 +2568,7 @@ type Seat struct {
 
 func (x *Seat) Reset() {
 	*x = Seat{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[23]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2447,7 +2580,7 @@ func (x *Seat) String() string {
 func (*Seat) ProtoMessage() {}
 
 func (x *Seat) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[23]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2460,7 +2593,7 @@ func (x *Seat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seat.ProtoReflect.Descriptor instead.
 func (*Seat) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{23}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Seat) GetNode() int32 {
@@ -2490,7 +2623,7 @@ type Tuning struct {
 
 func (x *Tuning) Reset() {
 	*x = Tuning{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[24]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2502,7 +2635,7 @@ func (x *Tuning) String() string {
 func (*Tuning) ProtoMessage() {}
 
 func (x *Tuning) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[24]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2515,7 +2648,7 @@ func (x *Tuning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tuning.ProtoReflect.Descriptor instead.
 func (*Tuning) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{24}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Tuning) GetJob() int32 {
@@ -2569,7 +2702,7 @@ type Response struct {
 
 func (x *Response) Reset() {
 	*x = Response{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[25]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2581,7 +2714,7 @@ func (x *Response) String() string {
 func (*Response) ProtoMessage() {}
 
 func (x *Response) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[25]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2594,7 +2727,7 @@ func (x *Response) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Response.ProtoReflect.Descriptor instead.
 func (*Response) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{25}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Response) GetJob() int32 {
@@ -2664,7 +2797,7 @@ type UnlikeRates struct {
 
 func (x *UnlikeRates) Reset() {
 	*x = UnlikeRates{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[26]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2676,7 +2809,7 @@ func (x *UnlikeRates) String() string {
 func (*UnlikeRates) ProtoMessage() {}
 
 func (x *UnlikeRates) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[26]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2689,7 +2822,7 @@ func (x *UnlikeRates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlikeRates.ProtoReflect.Descriptor instead.
 func (*UnlikeRates) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{26}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *UnlikeRates) GetAlone() []float64 {
@@ -2717,7 +2850,7 @@ type Curve struct {
 
 func (x *Curve) Reset() {
 	*x = Curve{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[27]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2729,7 +2862,7 @@ func (x *Curve) String() string {
 func (*Curve) ProtoMessage() {}
 
 func (x *Curve) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[27]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2742,7 +2875,7 @@ func (x *Curve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Curve.ProtoReflect.Descriptor instead.
 func (*Curve) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{27}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Curve) GetOneNode() []float64 {
@@ -2775,7 +2908,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[28]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2787,7 +2920,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[28]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2800,7 +2933,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{28}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Verdict) GetJob() int32 {
@@ -2872,7 +3005,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[29]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2884,7 +3017,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[29]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2897,7 +3030,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{29}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Edit) GetSteps() []uint32 {
@@ -2918,7 +3051,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[30]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2930,7 +3063,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[30]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2943,7 +3076,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{30}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Standing) GetUntilSeconds() float64 {
@@ -3148,7 +3281,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\tTypeBatch\x12 \n" +
 	"\vaccelerator\x18\x01 \x01(\tR\vaccelerator\x12$\n" +
 	"\x0emin_per_device\x18\x02 \x01(\x03R\fminPerDevice\x12$\n" +
-	"\x0emax_per_device\x18\x03 \x01(\x03R\fmaxPerDevice\"\xd4\a\n" +
+	"\x0emax_per_device\x18\x03 \x01(\x03R\fmaxPerDevice\"\x8a\b\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12-\n" +
 	"\x04spec\x18\x02 \x01(\v2\x19.quartet.stage.v1.JobSpecR\x04spec\x120\n" +
@@ -3174,7 +3307,17 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\tgradients\x18\x14 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\x12\x1a\n" +
 	"\bstarting\x18\x15 \x01(\bR\bstarting\x12\x16\n" +
 	"\x06slices\x18\x16 \x01(\fR\x06slices\x129\n" +
-	"\tresources\x18\x17 \x01(\v2\x1b.quartet.stage.v1.ResourcesR\tresources\"4\n" +
+	"\tresources\x18\x17 \x01(\v2\x1b.quartet.stage.v1.ResourcesR\tresources\x124\n" +
+	"\breported\x18\x18 \x03(\v2\x18.quartet.stage.v1.SeriesR\breported\"e\n" +
+	"\x06Series\x12\x16\n" +
+	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x12\n" +
+	"\x04kept\x18\x02 \x01(\x05R\x04kept\x12/\n" +
+	"\x06points\x18\x03 \x03(\v2\x17.quartet.stage.v1.PointR\x06points\"P\n" +
+	"\x05Point\x12\x12\n" +
+	"\x04step\x18\x01 \x01(\x01R\x04step\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x1d\n" +
+	"\n" +
+	"at_seconds\x18\x03 \x01(\x01R\tatSeconds\"4\n" +
 	"\x04Seat\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\x05R\x04node\x12\x18\n" +
 	"\adevices\x18\x02 \x01(\x06R\adevices\"\xcf\x01\n" +
@@ -3231,14 +3374,15 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11JOB_STATE_PENDING\x10\x01\x12\x15\n" +
 	"\x11JOB_STATE_WAITING\x10\x02\x12\x15\n" +
-	"\x11JOB_STATE_RUNNING\x10\x03*M\n" +
+	"\x11JOB_STATE_RUNNING\x10\x03*[\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
 	"CODE_ADMIT\x10\x01\x12\x0e\n" +
 	"\n" +
 	"CODE_DEFER\x10\x02\x12\x0f\n" +
-	"\vCODE_REJECT\x10\x03BIZGgithub.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1;stagev1b\x06proto3"
+	"\vCODE_REJECT\x10\x03\x12\f\n" +
+	"\bCODE_END\x10\x04BIZGgithub.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1;stagev1b\x06proto3"
 
 var (
 	file_quartet_stage_v1_view_proto_rawDescOnce sync.Once
@@ -3253,7 +3397,7 @@ func file_quartet_stage_v1_view_proto_rawDescGZIP() []byte {
 }
 
 var file_quartet_stage_v1_view_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_quartet_stage_v1_view_proto_goTypes = []any{
 	(Sharing)(0),        // 0: quartet.stage.v1.Sharing
 	(Health)(0),         // 1: quartet.stage.v1.Health
@@ -3282,14 +3426,16 @@ var file_quartet_stage_v1_view_proto_goTypes = []any{
 	(*BatchSpec)(nil),   // 24: quartet.stage.v1.BatchSpec
 	(*TypeBatch)(nil),   // 25: quartet.stage.v1.TypeBatch
 	(*Job)(nil),         // 26: quartet.stage.v1.Job
-	(*Seat)(nil),        // 27: quartet.stage.v1.Seat
-	(*Tuning)(nil),      // 28: quartet.stage.v1.Tuning
-	(*Response)(nil),    // 29: quartet.stage.v1.Response
-	(*UnlikeRates)(nil), // 30: quartet.stage.v1.UnlikeRates
-	(*Curve)(nil),       // 31: quartet.stage.v1.Curve
-	(*Verdict)(nil),     // 32: quartet.stage.v1.Verdict
-	(*Edit)(nil),        // 33: quartet.stage.v1.Edit
-	(*Standing)(nil),    // 34: quartet.stage.v1.Standing
+	(*Series)(nil),      // 27: quartet.stage.v1.Series
+	(*Point)(nil),       // 28: quartet.stage.v1.Point
+	(*Seat)(nil),        // 29: quartet.stage.v1.Seat
+	(*Tuning)(nil),      // 30: quartet.stage.v1.Tuning
+	(*Response)(nil),    // 31: quartet.stage.v1.Response
+	(*UnlikeRates)(nil), // 32: quartet.stage.v1.UnlikeRates
+	(*Curve)(nil),       // 33: quartet.stage.v1.Curve
+	(*Verdict)(nil),     // 34: quartet.stage.v1.Verdict
+	(*Edit)(nil),        // 35: quartet.stage.v1.Edit
+	(*Standing)(nil),    // 36: quartet.stage.v1.Standing
 }
 var file_quartet_stage_v1_view_proto_depIdxs = []int32{
 	5,  // 0: quartet.stage.v1.ViewUpdate.nodes:type_name -> quartet.stage.v1.Node
@@ -3318,20 +3464,22 @@ var file_quartet_stage_v1_view_proto_depIdxs = []int32{
 	22, // 23: quartet.stage.v1.PairTable.pairs:type_name -> quartet.stage.v1.Pair
 	16, // 24: quartet.stage.v1.Job.spec:type_name -> quartet.stage.v1.JobSpec
 	2,  // 25: quartet.stage.v1.Job.state:type_name -> quartet.stage.v1.JobState
-	27, // 26: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
-	28, // 27: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
-	29, // 28: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
+	29, // 26: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
+	30, // 27: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
+	31, // 28: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
 	12, // 29: quartet.stage.v1.Job.measured:type_name -> quartet.stage.v1.Measurement
 	13, // 30: quartet.stage.v1.Job.gradients:type_name -> quartet.stage.v1.Gradients
 	18, // 31: quartet.stage.v1.Job.resources:type_name -> quartet.stage.v1.Resources
-	31, // 32: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
-	30, // 33: quartet.stage.v1.Response.unlike:type_name -> quartet.stage.v1.UnlikeRates
-	3,  // 34: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	27, // 32: quartet.stage.v1.Job.reported:type_name -> quartet.stage.v1.Series
+	28, // 33: quartet.stage.v1.Series.points:type_name -> quartet.stage.v1.Point
+	33, // 34: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
+	32, // 35: quartet.stage.v1.Response.unlike:type_name -> quartet.stage.v1.UnlikeRates
+	3,  // 36: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
+	37, // [37:37] is the sub-list for method output_type
+	37, // [37:37] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_quartet_stage_v1_view_proto_init() }
@@ -3345,7 +3493,7 @@ func file_quartet_stage_v1_view_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quartet_stage_v1_view_proto_rawDesc), len(file_quartet_stage_v1_view_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   31,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
