@@ -188,9 +188,7 @@ func (c *Collector) follow(r *core.Report) {
 		}
 	}
 	for _, j := range r.Ended {
-		if j.State == core.Rejected {
-			c.leave(j.ID, r.View.NowSeconds)
-		}
+		c.leave(j.ID, r.View.NowSeconds) // unless an event told of it, as of those that this round ended none does
 		c.records[j.ID].settle(j, r.View.NowSeconds)
 		if c.quality != nil {
 			c.quality.leave(j)

@@ -107,6 +107,9 @@ func drawTold(t *rapid.T, seen map[string]bool) *core.View {
 		drawEvery(t, &held, seen)
 		for i := range held.Reported {
 			held.Reported[i].Metric += fmt.Sprint(i) // each of them once
+			if len(held.Reported[i].Points) == 0 { // a metric is there once it was told
+				held.Reported[i].Points = make([]core.Point, 1)
+			}
 		}
 		if held.Sliced != nil && len(held.Sliced.Starts) == 0 {
 			held.Sliced = nil // which says the same
