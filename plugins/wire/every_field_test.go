@@ -107,7 +107,7 @@ func drawTold(t *rapid.T, seen map[string]bool) *core.View {
 		drawEvery(t, &held, seen)
 		for i := range held.Reported {
 			held.Reported[i].Metric += fmt.Sprint(i) // each of them once
-			if len(held.Reported[i].Points) == 0 { // a metric is there once it was told
+			if len(held.Reported[i].Points) == 0 {   // a metric is there once it was told
 				held.Reported[i].Points = make([]core.Point, 1)
 			}
 		}
