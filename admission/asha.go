@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/stopping"
@@ -9,12 +10,13 @@ import (
 
 // ASHAConfig configures NewASHA.
 type ASHAConfig struct {
-	Metrics   []string `config:"metrics" doc:"an experiment is judged by the first of these that its trials report"`
-	Goal      string   `config:"goal" doc:"which values are better; auto goes by the name of the metric" enum:"auto|minimize|maximize"`
-	First     float64  `config:"first" doc:"step of the first rung; each further one is at reduction times the step" min:"0"`
-	Reduction int      `config:"reduction" doc:"of the trials at a rung one of so many goes on" min:"2" max:"1000"`
-	MaxStep   float64  `config:"max_step" doc:"step that trials come to at most: there is no rung from there on; 0 for not known" min:"0"`
-	Variant   string   `config:"variant" doc:"what becomes of a trial that is not among the best at its rung: stop ends it, promote has it wait until it is" enum:"stop|promote"`
+	Metrics   []string      `config:"metrics" doc:"an experiment is judged by the first of these that its trials report"`
+	Goal      string        `config:"goal" doc:"which values are better; auto goes by the name of the metric" enum:"auto|minimize|maximize"`
+	First     float64       `config:"first" doc:"step of the first rung; each further one is at reduction times the step" min:"0"`
+	Reduction int           `config:"reduction" doc:"of the trials at a rung one of so many goes on" min:"2" max:"1000"`
+	MaxStep   float64       `config:"max_step" doc:"step that trials come to at most: there is no rung from there on; 0 for not known" min:"0"`
+	Variant   string        `config:"variant" doc:"what becomes of a trial that is not among the best at its rung: stop ends it, promote has it wait until it is" enum:"stop|promote"`
+	Patience  time.Duration `config:"patience" doc:"how long nothing is to happen in an experiment before trials that wait are settled by the results that there are; a search that submits its next trial late needs more" min:"0s"`
 }
 
 // The values of ASHAConfig.
@@ -28,7 +30,7 @@ const (
 // Source: Li et al., A System for Massively Parallel Hyperparameter Tuning (MLSys'20): ASHA. promote is its algorithm 2: a trial is promoted as soon as it is among the best 1/reduction of its rung, and waits until
 // then without devices. stop is its variant without pauses, in which a trial is judged once, when it comes to the rung, and the best so far always goes on. In the publication a
 // free worker takes a promotable trial before a new one; here all that may go on compete for devices under the allocation. When no trial of an experiment can
-// report any more as long as others wait, the best at each rung, at least one, go on and the others are ended. A pinned trial is not held back. O(log n) a report and O(n)
+// report any more as long as others wait, and nothing happened for the time of patience, the best at each rung, at least one, go on and the others are ended. A pinned trial is not held back. O(log n) a report and O(n)
 // a decision for n trials.
 func NewASHA() core.Factory[core.Admitter] {
 	return core.NewFactory(core.Info{
@@ -37,8 +39,8 @@ func NewASHA() core.Factory[core.Admitter] {
 		Description: "Admits every job. A trial that comes to a rung goes on if it is among the best there by what was reported so far, one of reduction. With variant: stop any other one is ended at once, and counts as completed; " +
 			"with promote it gives back its devices and waits, with its checkpoint, until results of others make it one of the best. Jobs without an experiment are let alone, and pinned ones do not wait. It needs a backend whose jobs report: docs/early-stopping.md.",
 		Source: "Li et al., ASHA, MLSys'20",
-	}, ASHAConfig{Metrics: []string{"loss", "accuracy"}, Goal: goalAuto, First: 1, Reduction: 3, Variant: variantStop}, func(c ASHAConfig, _ core.Settings) (core.Admitter, error) {
-		return newTrials(c.Metrics, c.Goal, fmt.Sprintf("asha %+v", c), func() stopping.Rule {
+	}, ASHAConfig{Metrics: []string{"loss", "accuracy"}, Goal: goalAuto, First: 1, Reduction: 3, Variant: variantStop, Patience: settlesAfter}, func(c ASHAConfig, _ core.Settings) (core.Admitter, error) {
+		return newTrials(c.Metrics, c.Goal, c.Patience, fmt.Sprintf("asha %+v", c), func() stopping.Rule {
 			return stopping.NewASHA(ladder(c.First, c.MaxStep, c.Reduction), c.Variant == variantStop)
 		}), nil
 	})

@@ -28,7 +28,7 @@ func NewMedian() core.Factory[core.Admitter] {
 			"of the mean of what they reported up to it. Trials that failed or were cancelled do not count. Jobs without an experiment are let alone. It needs a backend whose jobs report: docs/early-stopping.md.",
 		Source: "Golovin et al., Google Vizier, KDD'17: median stopping rule",
 	}, MedianConfig{Metrics: []string{"loss", "accuracy"}, Goal: goalAuto, Grace: 1, Others: 3}, func(c MedianConfig, _ core.Settings) (core.Admitter, error) {
-		return newTrials(c.Metrics, c.Goal, fmt.Sprintf("median %+v", c), func() stopping.Rule {
+		return newTrials(c.Metrics, c.Goal, 0, fmt.Sprintf("median %+v", c), func() stopping.Rule {
 			return stopping.NewMedian(stopping.Median{Grace: c.Grace, Others: c.Others})
 		}), nil
 	})

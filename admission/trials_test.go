@@ -3,6 +3,7 @@ package admission
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func newExperiment(t *testing.T, f core.Factory[core.Admitter], raw map[string]a
 }
 
 // round lets happen what words say, and tells what the policy decides: "+a" submits a trial of experiment a, "3:loss@4=0.5" has job 3 report, "-3" ends it, "x3" has it
-// fail, "s3" suspends it, "p3" pins it.
+// fail, "s3" suspends it, "p3" pins it, "t1" has the round come a second after the one before, and not a minute.
 func (s *experiment) round(happens string) (decided []string) {
 	s.t.Helper()
 	s.v.Round++
@@ -61,6 +62,10 @@ func (s *experiment) round(happens string) (decided []string) {
 		}
 		if _, err := fmt.Sscanf(word[1:], "%d", &id); err != nil {
 			s.t.Fatalf("%s: %v", word, err)
+		}
+		if word[0] == 't' {
+			s.v.NowSeconds += float64(id) - 60
+			continue
 		}
 		j := s.v.Jobs[id]
 		switch word[0] {
@@ -187,6 +192,24 @@ func TestTrials(t *testing.T) {
 		"and do not": {
 			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 2}, []string{"+a", "0:loss@2=2", ""}, []string{"admit 0"},
 		},
+		"and are late": {
+			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 2}, []string{"+a", "0:loss@2=2", "t0", "t9", "t0 +a", "t60"}, nil,
+		},
+		"and are too late": {
+			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 2}, []string{"+a", "0:loss@2=2", "t0", "t10"}, []string{"admit 0"},
+		},
+		"with more patience": {
+			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 2, "patience": "2m"}, []string{"+a", "0:loss@2=2", "", "t59"}, nil,
+		},
+		"with none": {
+			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 2, "patience": "0s"}, []string{"+a", "0:loss@2=2", "t0"}, []string{"admit 0"},
+		},
+		"promotion is patient": {
+			NewASHA(), map[string]any{"variant": "promote", "reduction": 2}, []string{"+a", "0:loss@1=1", "t9"}, nil,
+		},
+		"and settles": {
+			NewASHA(), map[string]any{"variant": "promote", "reduction": 2}, []string{"+a", "0:loss@1=1", "t9", "t1"}, []string{"admit 0"},
+		},
 		"promotion needs results": {
 			NewASHA(),
 			map[string]any{"variant": "promote", "reduction": 2},
@@ -239,6 +262,22 @@ func TestTrials(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Trials that all wait are looked at again when patience is over, and others at events only.
+func TestStandsUntilTrialsAreSettled(t *testing.T) {
+	s := newExperiment(t, NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 3, "patience": "15s"})
+	for i, tc := range []struct {
+		happens string
+		want    float64
+	}{
+		{"+a +a", math.Inf(1)}, {"0:loss@2=2", math.Inf(1)}, {"1:loss@2=1", 195}, {"t0", 195}, {"t5 +a", math.Inf(1)}, {"t5 s2", 200}, {"t10", math.Inf(1)},
+	} {
+		s.round(tc.happens)
+		if got := s.policy.(core.Steady).Standing().UntilSeconds; got != tc.want {
+			t.Errorf("after round %d stands until %v, want %v", i+1, got, tc.want)
+		}
 	}
 }
 
