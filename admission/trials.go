@@ -166,6 +166,14 @@ func (p *trials) Ended(_ context.Context, v *core.View, jobs []*core.Job) error 
 			l.end = endedLost
 		}
 	}
+	for _, g := range p.groups { // reports are told by time, whoever made them, and now: neither Review nor Admit need follow
+		for i := range g.live {
+			if j := v.Job(g.live[i].job); j != nil && j.Experiment == g.name {
+				p.gather(g, &g.live[i], j)
+			}
+		}
+	}
+	p.observe(v)
 	return nil
 }
 

@@ -114,6 +114,9 @@ func (s *experiment) round(happens string) (decided []string) {
 		}
 	}
 	pending = slices.DeleteFunc(pending, func(j *core.Job) bool { return s.v.Job(j.ID) == nil })
+	if len(pending) == 0 {
+		return decided // as a pipeline does
+	}
 	verdicts, err := s.policy.Admit(s.t.Context(), s.v, pending)
 	if err != nil {
 		s.t.Fatal(err)
@@ -278,6 +281,33 @@ func TestStandsUntilTrialsAreSettled(t *testing.T) {
 		if got := s.policy.(core.Steady).Standing().UntilSeconds; got != tc.want {
 			t.Errorf("after round %d stands until %v, want %v", i+1, got, tc.want)
 		}
+	}
+}
+
+// What trials reported before they ended, and how they did, is in a snapshot of a round in which nobody else is asked about.
+func TestEndsAreKept(t *testing.T) {
+	for name, tc := range map[string]struct{ before, ends, want string }{
+		"completed": {"+a", "0:loss@1=1 -0", "end 1 pruned: loss of 2 at step 1 is number 2 of 2 at rung 1, and the best 1 go on"},
+		"failed":    {"+a 0:loss@1=1", "x0", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := map[string]any{"reduction": 2, "trials": 2}
+			s := newExperiment(t, NewSuccessiveHalving(), config)
+			s.round(tc.before)
+			s.round(tc.ends)
+			learned, err := s.policy.(core.Snapshotter).Snapshot()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.policy = coretest.Component(NewSuccessiveHalving(), config, nil)
+			if err := s.policy.(core.Snapshotter).Restore(learned); err != nil {
+				t.Fatal(err)
+			}
+			s.round("+a")
+			if got := strings.Join(s.round("1:loss@1=2"), "; "); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 
