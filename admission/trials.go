@@ -327,12 +327,15 @@ func (g *group) settle(v *core.View) {
 }
 
 // stuck reports whether trials wait for each other and for nobody else: none of the experiment can report as long as they wait. One that its owner suspended, or that another
-// policy has wait for results, cannot.
+// policy has wait for results, cannot; a pinned one that is to wait runs on, and can.
 func (g *group) stuck(v *core.View) (some bool) {
 	for _, l := range g.live {
 		j := v.Job(l.job)
 		switch g.rule.Decide(stopping.Trial(l.job)).Action {
 		case stopping.Wait:
+			if j.Pinned && j.State != core.Pending {
+				return false // it goes on all the same
+			}
 			some = true
 		case stopping.GoOn:
 			if !j.Suspended && !(j.State == core.Pending && j.WaitingReason == core.AwaitingResults) {

@@ -183,11 +183,17 @@ func TestTrials(t *testing.T) {
 			[]string{"+a +a", "0:loss@2=2", "1:loss@3=1"},
 			[]string{"end 0 pruned: loss of 2 at step 2 is number 2 of 2 at rung 1, and the best 1 go on"},
 		},
-		"the last one failed":    {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "x1"}, []string{"admit 0"}},
-		"the last one ended":     {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "-1"}, []string{"admit 0"}},
-		"with a report at last":  {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "1:loss@2=1 -1"}, []string{"end 0 pruned: loss of 2 at step 2 is number 2 of 2 at rung 1, and the best 1 go on"}},
-		"which failed":           {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "1:loss@2=1 x1"}, []string{"admit 0"}},
-		"a pinned one goes on":   {NewSuccessiveHalving(), halving, []string{"+a +a", "p0 0:loss@2=2"}, nil},
+		"the last one failed":   {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "x1"}, []string{"admit 0"}},
+		"the last one ended":    {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "-1"}, []string{"admit 0"}},
+		"with a report at last": {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "1:loss@2=1 -1"}, []string{"end 0 pruned: loss of 2 at step 2 is number 2 of 2 at rung 1, and the best 1 go on"}},
+		"which failed":          {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "1:loss@2=1 x1"}, []string{"admit 0"}},
+		"a pinned one goes on":  {NewSuccessiveHalving(), halving, []string{"+a +a", "p0 0:loss@2=2"}, nil},
+		"a pinned one may report": {
+			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 3}, []string{"+a +a", "p0 0:loss@2=2", "1:loss@2=1", ""}, nil,
+		},
+		"until it ends": {
+			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 3}, []string{"+a +a", "p0 0:loss@2=2", "1:loss@2=1", "", "-0", ""}, []string{"admit 1"},
+		},
 		"the last one suspended": {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "s1"}, []string{"admit 0"}},
 		"more are to come": {
 			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 2}, []string{"+a", "0:loss@2=2", "+a", "", ""}, nil,
