@@ -11,7 +11,7 @@ import (
 // HyperbandConfig configures NewHyperband.
 type HyperbandConfig struct {
 	Metrics   []string      `config:"metrics" doc:"an experiment is judged by the first of these that its trials report"`
-	Goal      string        `config:"goal" doc:"which values are better; auto goes by the name of the metric" enum:"auto|minimize|maximize"`
+	Goal      string        `config:"goal" doc:"which values are better; auto knows metrics with a word such as loss, error, accuracy or score in their names" enum:"auto|minimize|maximize"`
 	First     float64       `config:"first" doc:"no rung is at an earlier step" min:"0"`
 	Reduction int           `config:"reduction" doc:"of the trials at a rung one of so many goes on, and the next rung is at so many times the step" min:"2" max:"1000"`
 	MaxStep   float64       `config:"max_step" doc:"step that the best trials come to" min:"0"`
@@ -38,9 +38,9 @@ func NewHyperband() core.Factory[core.Admitter] {
 	})
 }
 
-// Validate refuses a list without metrics, and rungs that are none.
+// Validate refuses a list without metrics, metrics without a goal, and rungs that are none.
 func (c *HyperbandConfig) Validate() error {
-	problems := append(checkMetrics(c.Metrics), checkRungs(c.First, c.MaxStep)...)
+	problems := append(checkMetrics(c.Metrics, c.Goal), checkRungs(c.First, c.MaxStep)...)
 	if c.MaxStep == 0 {
 		problems = append(problems, core.Diagnostic{Path: "max_step", Summary: "is 0, and the brackets follow from it", Hint: "set it to the step that trials come to, such as 81"})
 	}

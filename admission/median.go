@@ -10,7 +10,7 @@ import (
 // MedianConfig configures NewMedian.
 type MedianConfig struct {
 	Metrics []string `config:"metrics" doc:"an experiment is judged by the first of these that its trials report"`
-	Goal    string   `config:"goal" doc:"which values are better; auto goes by the name of the metric" enum:"auto|minimize|maximize"`
+	Goal    string   `config:"goal" doc:"which values are better; auto knows metrics with a word such as loss, error, accuracy or score in their names" enum:"auto|minimize|maximize"`
 	Grace   float64  `config:"grace" doc:"the first step at which trials are judged" min:"0"`
 	Others  int      `config:"others" doc:"how many other trials are to have come to the step" min:"1" max:"100000"`
 }
@@ -34,5 +34,5 @@ func NewMedian() core.Factory[core.Admitter] {
 	})
 }
 
-// Validate refuses a list without metrics.
-func (c *MedianConfig) Validate() error { return checkMetrics(c.Metrics).Err() }
+// Validate refuses a list without metrics, metrics without a goal.
+func (c *MedianConfig) Validate() error { return checkMetrics(c.Metrics, c.Goal).Err() }

@@ -11,7 +11,7 @@ import (
 // SuccessiveHalvingConfig configures NewSuccessiveHalving.
 type SuccessiveHalvingConfig struct {
 	Metrics   []string      `config:"metrics" doc:"an experiment is judged by the first of these that its trials report"`
-	Goal      string        `config:"goal" doc:"which values are better; auto goes by the name of the metric" enum:"auto|minimize|maximize"`
+	Goal      string        `config:"goal" doc:"which values are better; auto knows metrics with a word such as loss, error, accuracy or score in their names" enum:"auto|minimize|maximize"`
 	First     float64       `config:"first" doc:"step of the first rung; each further one is at reduction times the step" min:"0"`
 	Reduction int           `config:"reduction" doc:"of the trials at a rung one of so many goes on" min:"2" max:"1000"`
 	MaxStep   float64       `config:"max_step" doc:"step that trials come to at most: there is no rung from there on; 0 for not known" min:"0"`
@@ -38,7 +38,7 @@ func NewSuccessiveHalving() core.Factory[core.Admitter] {
 	})
 }
 
-// Validate refuses a list without metrics, and rungs that are none.
+// Validate refuses a list without metrics, metrics without a goal, and rungs that are none.
 func (c *SuccessiveHalvingConfig) Validate() error {
-	return append(checkMetrics(c.Metrics), checkRungs(c.First, c.MaxStep)...).Err()
+	return append(checkMetrics(c.Metrics, c.Goal), checkRungs(c.First, c.MaxStep)...).Err()
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
@@ -24,21 +23,6 @@ const (
 	goalMinimize = "minimize"
 	goalMaximize = "maximize"
 )
-
-// growing are parts of the names of metrics of which more is better, as goal: auto has it. Of all others less is.
-var growing = []string{"acc", "auc", "bleu", "f1", "iou", "map", "precision", "r2", "recall", "return", "reward", "score"}
-
-// moreIsBetter reports whether more is better of a metric.
-func moreIsBetter(goal, metric string) bool {
-	if goal != goalAuto {
-		return goal == goalMaximize
-	}
-	metric = strings.ToLower(metric)
-	if strings.Contains(metric, "loss") || strings.Contains(metric, "err") {
-		return false
-	}
-	return slices.ContainsFunc(growing, func(part string) bool { return strings.Contains(metric, part) })
-}
 
 // settlesAfter is the default of patience.
 const settlesAfter = 10 * time.Second
@@ -118,10 +102,18 @@ func (p *trials) look(v *core.View) {
 // settlesAt is the moment from which trials that wait are settled.
 func (g *group) settlesAt(patience time.Duration) float64 { return g.at + patience.Seconds() }
 
-// checkMetrics refuses a list without metrics, by which nobody could be judged.
-func checkMetrics(metrics []string) (problems core.Diagnostics) {
+// checkMetrics refuses a list without metrics, by which nobody could be judged, and metrics of which goal: auto cannot tell what is better.
+func checkMetrics(metrics []string, goal string) (problems core.Diagnostics) {
 	if len(metrics) == 0 {
 		problems = append(problems, core.Diagnostic{Path: "metrics", Summary: "is empty: no trial could be judged", Hint: "name what trials report, such as [loss]"})
+	}
+	for i, metric := range metrics {
+		if goal == goalAuto && direction(metric) == "" {
+			problems = append(problems, core.Diagnostic{
+				Path: fmt.Sprintf("metrics[%d]", i), Summary: fmt.Sprintf("which values of %q are better does not follow from its name", metric),
+				Hint: fmt.Sprintf("set goal to %s or %s", goalMinimize, goalMaximize),
+			})
+		}
 	}
 	return problems
 }

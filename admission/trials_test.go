@@ -317,16 +317,43 @@ func TestEndsAreKept(t *testing.T) {
 	}
 }
 
-func TestMoreIsBetter(t *testing.T) {
-	for metric, want := range map[string]bool{
-		"loss": false, "accuracy": true, "Val_Accuracy": true, "accuracy_loss": false, "top1_error": false, "mIoU": true, "perplexity": false, "f1": true, "reward": true,
+func TestDirection(t *testing.T) {
+	for goal, metrics := range map[string][]string{
+		goalMinimize: {"loss", "val_loss", "Val/Loss", "top1_error", "perplexity", "mape", "rmse", "loss2", "err@5"},
+		goalMaximize: {"accuracy", "Val_Accuracy", "acc", "acc1", "acc@5", "mIoU", "f1", "macro-f1", "reward", "AUC", "mean score", "map"},
+		"":           {"inaccuracy", "cost", "ndcg", "psnr", "top1", "hits@10", "1-accuracy", "accuracy_loss", "closs", "mapped", "", "_", "10"},
 	} {
-		if got := moreIsBetter(goalAuto, metric); got != want {
-			t.Errorf("%s: more is better: %v", metric, got)
+		for _, metric := range metrics {
+			if got := direction(metric); got != goal {
+				t.Errorf("%q: got %q, want %q", metric, got, goal)
+			}
+			if more := moreIsBetter(goalAuto, metric); more != (goal == goalMaximize) || moreIsBetter(goalMinimize, metric) || !moreIsBetter(goalMaximize, metric) {
+				t.Errorf("%q: more is better: %v, or the goal that is set does not hold", metric, more)
+			}
 		}
-		if moreIsBetter(goalMinimize, metric) || !moreIsBetter(goalMaximize, metric) {
-			t.Errorf("%s: the goal that is set does not hold", metric)
-		}
+	}
+}
+
+func TestMetricsThatNeedAGoal(t *testing.T) {
+	for name, f := range map[string]core.Factory[core.Admitter]{"median": NewMedian(), "asha": NewASHA(), "successive_halving": NewSuccessiveHalving(), "hyperband": NewHyperband()} {
+		t.Run(name, func(t *testing.T) {
+			raw := map[string]any{"metrics": []any{"loss", "cost", "hits@10"}}
+			_, problems := f.Decode(raw)
+			var got []string
+			for _, d := range problems {
+				got = append(got, fmt.Sprintf("%s: %s; %s", d.Path, d.Summary, d.Hint))
+			}
+			if diff := cmp.Diff([]string{
+				`metrics[1]: which values of "cost" are better does not follow from its name; set goal to minimize or maximize`,
+				`metrics[2]: which values of "hits@10" are better does not follow from its name; set goal to minimize or maximize`,
+			}, got); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			raw["goal"] = goalMaximize
+			if _, problems := f.Decode(raw); len(problems) > 0 {
+				t.Errorf("with a goal: %v", problems)
+			}
+		})
 	}
 }
 
