@@ -398,7 +398,9 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	failure := e.hold(holding, pipeline, attached.Backend)
 	interrupted := ctx.Err() != nil && errors.Is(failure, ctx.Err())
 	if e.driver != nil {
-		if err := e.driver.end(); err != nil && !interrupted {
+		if err := e.driver.end(); err != nil && interrupted {
+			e.log.Error("the workload was not told all that happened", "error", err)
+		} else if err != nil {
 			failure = err // which ended the run
 		}
 	}
