@@ -134,8 +134,9 @@ slow: ## run the properties at length, a thousand random worlds each, and measur
 	$(GO) test -count=1 -timeout=30m $$($(PROPERTIES)) -rapid.checks=1000
 	$(GO) test -count=1 -timeout=30m ./core/stats -run=Measured -full
 
-kills: ## kill schedulers of real processes 200 times each way (SEED=1), and damage stores at length
+kills: ## kill schedulers of real processes 200 times each way (SEED=1), those of searches 20 times, and damage stores at length
 	$(GO) test -count=1 -timeout=30m ./core/backend/local -run='IsKilled|Damaged' -v -local.kills=200 -local.seed=$(SEED) -local.damages=400
+	$(GO) test -count=1 -timeout=30m ./cmd/quartet -run=TuningIsKilled -v -tuning.kills=20 -tuning.seed=$(SEED)
 
 pools: ## open and close device slots of this machine below real trainings: some 30 seconds
 	$(GO) test -count=1 -timeout=10m ./core/backend/local -run='TestPools$$|TrainingsInAPool' -v -local.pools
