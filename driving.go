@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,13 +60,14 @@ const recordFile = "search"
 // openRecord names the record of a run, and removes those of runs before it in the same folder.
 func openRecord(state string, world backend.Driven) (string, error) {
 	name := fmt.Sprintf("%s-%s.jsonl", recordFile, world.Begun())
-	found, err := filepath.Glob(filepath.Join(state, recordFile+"-*.jsonl"))
+	found, err := os.ReadDir(state)
 	if err != nil {
 		return "", err
 	}
-	for _, path := range found {
-		if filepath.Base(path) != name {
-			if err := os.Remove(path); err != nil {
+	for _, entry := range found {
+		other := entry.Name()
+		if strings.HasPrefix(other, recordFile+"-") && strings.HasSuffix(other, ".jsonl") && other != name {
+			if err := os.Remove(filepath.Join(state, other)); err != nil {
 				return "", err
 			}
 		}

@@ -73,11 +73,12 @@ func TestPictures(t *testing.T) {
 	for name := range picturesOfPools {
 		drawn[name] = true
 	}
+	drawn[pictureOfASearch] = true
 	kept, err := filepath.Glob(filepath.Join(pictures, "*.svg"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(drawn) != 10 || slices.ContainsFunc(kept, func(path string) bool { return !drawn[filepath.Base(path)] }) {
+	if len(drawn) != 11 || slices.ContainsFunc(kept, func(path string) bool { return !drawn[filepath.Base(path)] }) {
 		t.Errorf("drawn %v, kept %v", drawn, kept)
 	}
 }
@@ -138,6 +139,39 @@ func TestPicturesOfPools(t *testing.T) {
 		}
 		checkPicture(t, name, picture.Bytes())
 	}
+}
+
+// pictureOfASearch is what the trials of a search report, of which ASHA ends those that are not among the best.
+const pictureOfASearch = "search.svg"
+
+func TestPictureOfASearch(t *testing.T) {
+	reference(t, "data", "pollux-osdi21")
+	dir := t.TempDir()
+	c, err := quartet.Load(catalog(), configs.Options{
+		Files: []string{"papers/pollux-osdi21/tuning.yaml"}, Env: os.LookupEnv,
+		Sets: []string{"workload.config.trials=16", "pipeline.admission=[{type: asha, config: {first: 4, reduction: 4}}]", "output.write=[jobs, reports]"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Dir = dir
+	if _, err := c.Simulate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := report.ReadRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures := report.FiguresOfRuns([]*report.Run{r})
+	at := slices.IndexFunc(figures, func(f report.Figure) bool { return strings.Contains(f.Name, "cifar10") })
+	if at < 0 {
+		t.Fatal("there is no figure of the experiment")
+	}
+	var picture bytes.Buffer
+	if err := report.Draw(&picture, &figures[at], "svg"); err != nil {
+		t.Fatal(err)
+	}
+	checkPicture(t, pictureOfASearch, picture.Bytes())
 }
 
 func checkPicture(t *testing.T, name string, got []byte) {

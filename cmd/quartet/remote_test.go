@@ -166,9 +166,6 @@ func TestSameBytesThroughTheWire(t *testing.T) {
 		if name == runConfig || name == "elastic.yaml" || name == "pools.yaml" || name == "shares.yaml" {
 			continue // they run commands, on a clock of their own
 		}
-		if name == "papers/slaq-socc17/slaq.yaml" {
-			continue // it goes by what jobs report, which plugins are not told: TestWhoFollowsReportsIsRefused
-		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if name != "default.yaml" {

@@ -229,7 +229,7 @@ func TestWhoFollowsReports(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := stage.(interface{ FollowsReports() bool }).FollowsReports(); got != traits.Follows {
+			if got := stage.(core.ReportFollower).FollowsReports(); got != traits.Follows {
 				t.Errorf("follows reports: %v, want %v", got, traits.Follows)
 			}
 		})

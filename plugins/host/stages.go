@@ -191,7 +191,7 @@ func (e *elasticity) FollowsReports() bool {
 	if !e.instead {
 		return e.session != nil && e.session.Follows
 	}
-	f, follows := e.fallback.(interface{ FollowsReports() bool })
+	f, follows := e.fallback.(core.ReportFollower)
 	return follows && f.FollowsReports()
 }
 

@@ -185,13 +185,6 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 		answer.Diagnostics = append(answer.Diagnostics, &stagev1.Diagnostic{Summary: err.Error()})
 		return answer, nil
 	}
-	if f, may := policy.(core.ReportFollower); may && f.FollowsReports() {
-		answer.Diagnostics = append(answer.Diagnostics, &stagev1.Diagnostic{
-			Summary: fmt.Sprintf("%q decides by what jobs report of their metrics, which plugins are not told", c.info.Type),
-			Hint:    "use it as a built-in, in the process of the scheduler",
-		})
-		return answer, nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.policy, s.view = policy, wire.Copy{}
@@ -207,7 +200,7 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 		told := g.Guarantees()
 		answer.Guarantees = told[:]
 	}
-	if f, follows := policy.(interface{ FollowsReports() bool }); follows {
+	if f, follows := policy.(core.ReportFollower); follows {
 		answer.FollowsReports = f.FollowsReports()
 	}
 	answer.Changing, answer.Reports = true, true

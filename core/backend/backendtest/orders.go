@@ -62,7 +62,7 @@ func (o *operated) order(do func(ctx context.Context) error) error {
 			o.apply()
 			continue
 		}
-		if !errors.Is(err, context.Canceled) && !errors.Is(err, io.EOF) { // what was ordered may have been the end
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, io.EOF) { // the order may have been the last of the run
 			o.Fatalf("next, while an order is given: %v", err)
 		}
 		return <-answer

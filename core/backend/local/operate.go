@@ -94,7 +94,18 @@ func (b *Backend) SubmitJobs(ctx context.Context, jobs []workload.Job) error {
 	if err := b.config.checkJobs(jobs).Err(); err != nil {
 		return err
 	}
-	return b.intake.Ensure(ctx, jobs)
+	if err := b.intake.Ensure(ctx, jobs); err != nil {
+		return err
+	}
+	return b.wanted.Give(ctx, func() error {
+		for i := range jobs {
+			spec := &jobs[i].Spec
+			if there, err := b.job(spec.Name); err != nil || there.Spec.Experiment != spec.Experiment {
+				return errors.Join(err, fmt.Errorf("the name %q is taken by a job that somebody else submitted", spec.Name))
+			}
+		}
+		return nil
+	})
 }
 
 // EndEarly ends a job, whose replicas are stopped as for a resize.
