@@ -38,7 +38,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test mutants race python optuna torch torch-twenty node examples browser slow kills pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
+.PHONY: help build test mutants race python optuna torch torch-twenty tune node examples browser slow kills pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,6 +95,18 @@ torch: ## run the tests of quartet_torch; says SKIPPED where QUARTET_TORCH, /usr
 torch-twenty: ## run twenty PyTorch trainings on four declared devices under three policies, and compare with their simulation (some ten minutes)
 	$(GO) build -o $(BIN)/quartet ./cmd/quartet
 	$(QUARTET_TORCH) plugins/python/tests/torch_twenty.py $(BIN)/quartet
+
+TUNE ?=
+
+tune: ## search for hyper-parameters of real PyTorch trainings, with and without ASHA, Optuna and elasticity (some ten minutes; TUNE='--set KEY=VALUE'); says SKIPPED for what is not installed
+	@if ! $(QUARTET_TORCH) -c 'import torch, sklearn' > /dev/null 2>&1; then \
+		echo "make tune: SKIPPED: $(QUARTET_TORCH) has no torch or no scikit-learn (apt install python3-torch python3-sklearn, or QUARTET_TORCH=PYTHON)"; \
+	else \
+		optuna="$${QUARTET_OPTUNA:-}"; \
+		if [ -z "$$optuna" ] && $(MAKE) --no-print-directory $(BIN)/optuna > /dev/null 2>&1; then optuna=$(BIN)/optuna/bin/python3; fi; \
+		$(GO) build -o $(BIN)/quartet ./cmd/quartet && \
+		$(QUARTET_TORCH) plugins/python/tests/tune.py $(BIN)/quartet --optuna "$$optuna" $(TUNE); \
+	fi
 
 NODE_PLUGIN := plugins/examples/node-shortest
 
