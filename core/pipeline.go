@@ -72,6 +72,7 @@ type Pipeline struct {
 	plan      Plan
 	scaling   Scaling  // nil: nobody carries out what the scaler decides
 	keeps     bool     // jobs keep the devices of a node that they stay on
+	hears     bool     // somebody waits for what jobs report
 	standing  Standing // of the answers of the last round together; IfSeated is the allocator's
 
 	resumption resumption

@@ -358,6 +358,24 @@ func (f following) Respond(ctx context.Context, v *core.View, jobs []*core.Job) 
 	return f.rigid.Respond(ctx, v, jobs)
 }
 
+// A report wakes the pipeline for an observer that decides by reports.
+func TestReportsWakeWhoHearsThem(t *testing.T) {
+	b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 4)}}, {NowSeconds: 60}}}
+	p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
+	p.HearReports()
+	if err := p.Run(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range b.wakes {
+		if !w.OnReports {
+			t.Errorf("wake %d is not on reports", i)
+		}
+	}
+	if len(b.wakes) < 2 {
+		t.Errorf("%d wakes", len(b.wakes))
+	}
+}
+
 // A report wakes the pipeline for an elasticity that follows reports, and for no other one. It is asked about the job in the very round.
 func TestReportsWakeWhoFollowsThem(t *testing.T) {
 	for name, follows := range map[string]bool{"follows": true, "does not": false} {
