@@ -98,7 +98,7 @@ torch-twenty: ## run twenty PyTorch trainings on four declared devices under thr
 
 TUNE ?=
 
-tune: ## search for hyper-parameters of real PyTorch trainings, with and without ASHA, Optuna and elasticity (some ten minutes; TUNE='--set KEY=VALUE'); says SKIPPED for what is not installed
+tune: ## search for hyper-parameters of real PyTorch trainings, with and without ASHA, Optuna and elasticity (some eleven minutes; TUNE='--epochs 3' for a glance); says SKIPPED for what is not installed
 	@if ! $(QUARTET_TORCH) -c 'import torch, sklearn' > /dev/null 2>&1; then \
 		echo "make tune: SKIPPED: $(QUARTET_TORCH) has no torch or no scikit-learn (apt install python3-torch python3-sklearn, or QUARTET_TORCH=PYTHON)"; \
 	else \
