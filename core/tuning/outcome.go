@@ -42,8 +42,10 @@ func (r *Run) usageOf(job string) usage {
 // Finish takes in what has not ended when the run does.
 func (r *Run) Finish(unfinished []*core.Job, endSeconds float64) { r.account(unfinished, endSeconds) }
 
-// Summary is what the search came to.
+// Summary is what the search has come to.
 func (r *Run) Summary() *metrics.Tuning {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	s := &metrics.Tuning{Experiment: r.Experiment, Metric: r.plan.Metric, Goal: r.Goal, Trials: len(r.trials)}
 	var best *trial
 	for _, t := range r.trials {

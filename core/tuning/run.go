@@ -17,16 +17,16 @@ import (
 // reserved are names that stand for something else than hyper-parameters in the job of a trial.
 var reserved = []string{"trial", "experiment"}
 
-// Run is the search of one run, from its begin to its end.
+// Run is the search of one run, from its begin to its end. Summary and ObserveRound may be called while Tell is.
 type Run struct {
 	*experiment
 	search search.Search
-	trials []*trial // in the order in which they were submitted
 	byJob  map[string]*trial
 	live   int // trials that have not ended and are not paused
 
-	mutex sync.Mutex
-	used  map[string]usage // by the name of the job
+	mutex  sync.Mutex
+	trials []*trial         // in the order in which they were submitted; only Tell changes them
+	used   map[string]usage // by the name of the job
 }
 
 // trial is what became of a trial.
@@ -131,6 +131,8 @@ func (r *Run) byID(id int) (*trial, error) {
 
 // take notes what became of a trial, and what the search is told of it, if anything.
 func (r *Run) take(t *trial, what *workload.Result) (told search.Result, tells bool) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	told = search.Result{Trial: t.ID, AtSeconds: what.AtSeconds}
 	switch what.Kind {
 	case workload.JobPaused:
@@ -201,7 +203,10 @@ func (r *Run) submit(proposed search.Trial, now float64) (*workload.Job, error) 
 		Trial: proposed, job: name, submitted: now,
 		ended: math.NaN(), step: math.NaN(), last: math.NaN(), best: math.NaN(), bestStep: math.NaN(), bestAt: math.NaN(),
 	}
-	r.trials, r.byJob[name] = append(r.trials, t), t
+	r.byJob[name] = t
 	r.live++
+	r.mutex.Lock()
+	r.trials = append(r.trials, t)
+	r.mutex.Unlock()
 	return &job, nil
 }

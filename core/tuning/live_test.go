@@ -1,0 +1,67 @@
+package tuning_test
+
+import (
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
+)
+
+// follower looks at a live run in each round.
+type follower struct {
+	live   *metrics.Live
+	trials []int // submitted, by round
+	best   bool  // was known before the end
+}
+
+func (f *follower) ObserveRound(*core.Report) error {
+	t := f.live.Snapshot().Summary.Tuning
+	f.trials = append(f.trials, t.Trials)
+	f.best = f.best || t.Best != nil && t.Unfinished > 0 && !math.IsNaN(float64(t.Best.Value))
+	return nil
+}
+
+// What a search has come to is told during its run, whoever asks meanwhile.
+func TestSearchesAreFollowed(t *testing.T) {
+	c, err := load(t, quartet.Builtins())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Keep = true
+	f := &follower{}
+	var others sync.WaitGroup
+	done := make(chan struct{})
+	c.Attach = func(s quartet.Session) (quartet.Attachment, error) {
+		f.live = metrics.NewLive(s.Collector, metrics.Run{Tuning: s.Tuning})
+		others.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					s.Tuning()
+				}
+			}
+		})
+		return quartet.Attachment{
+			Observers: []core.Observer{f.live, f}, Finish: f.live.Finish,
+			Stop: func() {
+				close(done)
+				others.Wait()
+			},
+		}, nil
+	}
+	r, err := c.Simulate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(f.trials); n == 0 || f.trials[0] != 2 || f.trials[n-1] != 4 || !f.best {
+		t.Errorf("trials by round: %v, best known before the end: %t; want 2 at first, 4 at last, and the best", f.trials, f.best)
+	}
+	if got, want := f.live.Snapshot().Summary.Tuning, r.Summary.Tuning; got.Finished != want.Finished || got.Best.Trial != want.Best.Trial {
+		t.Errorf("at the end %+v, want %+v", got, want)
+	}
+}
