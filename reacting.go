@@ -83,6 +83,9 @@ func (e *execution) tellReacting(s *metrics.Summary, unfinished []*core.Job, end
 	}
 	if tuning := tuningOf(e.reacting); tuning != nil {
 		s.Tuning = tuning()
+		if text := s.Tuning.Unheard(); text != "" {
+			e.note(text)
+		}
 	}
 	t, ok := e.reacting.(workload.Tabled)
 	if !ok {

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
@@ -63,5 +65,35 @@ func TestSearchesAreFollowed(t *testing.T) {
 	}
 	if got, want := f.live.Snapshot().Summary.Tuning, r.Summary.Tuning; got.Finished != want.Finished || got.Best.Trial != want.Best.Trial {
 		t.Errorf("at the end %+v, want %+v", got, want)
+	}
+}
+
+// Whoever has trials judged by what they never report is told before the run; a search that hears nothing, after it.
+func TestMetricsThatNobodyReportsAreNoted(t *testing.T) {
+	cases := map[string]struct {
+		sets []string
+		want []string
+	}{
+		"all agree":  {[]string{`pipeline.admission=[{type: median, config: {metrics: [loss, accuracy]}}]`}, nil},
+		"another":    {[]string{`pipeline.admission=[{type: median, config: {metrics: [loss, error]}}]`}, []string{`"admission/median" judges trials by loss, error, and not by the metric "accuracy" of the search`}},
+		"no trials":  {[]string{`pipeline.admission=[{type: convergence, config: {metrics: [loss]}}]`}, nil},
+		"no reports": {[]string{"workload.config.simulated={}", "workload.config.job={seconds: 50}"}, []string{`no trial reported the metric "accuracy", nor any other`}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, err := load(t, quartet.Builtins(), tc.sets...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Keep = true
+			var notes []string
+			c.Note = func(text string) { notes = append(notes, text) }
+			if _, err := c.Simulate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, notes); diff != "" {
+				t.Errorf("notes (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

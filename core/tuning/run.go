@@ -27,6 +27,7 @@ type Run struct {
 	mutex  sync.Mutex
 	trials []*trial         // in the order in which they were submitted; only Tell changes them
 	used   map[string]usage // by the name of the job
+	others []string         // metrics that trials reported beside the one they are judged by, by name
 }
 
 // trial is what became of a trial.
@@ -40,6 +41,11 @@ type trial struct {
 	best       float64 // NaN before the first report
 	bestStep   float64
 	bestAt     float64
+}
+
+func newTrial(job string, now float64) *trial {
+	nan := math.NaN()
+	return &trial{job: job, submitted: now, ended: nan, step: nan, last: nan, best: nan, bestStep: nan, bestAt: nan}
 }
 
 // state is that of a trial.
@@ -199,10 +205,8 @@ func (r *Run) submit(proposed search.Trial, now float64) (*workload.Job, error) 
 		}
 		r.simulated.Fill(&job, shape)
 	}
-	t := &trial{
-		Trial: proposed, job: name, submitted: now,
-		ended: math.NaN(), step: math.NaN(), last: math.NaN(), best: math.NaN(), bestStep: math.NaN(), bestAt: math.NaN(),
-	}
+	t := newTrial(name, now)
+	t.Trial = proposed
 	r.byJob[name] = t
 	r.live++
 	r.mutex.Lock()
