@@ -99,7 +99,10 @@ func (r *Run) Tell(ctx context.Context, nowSeconds float64, results []workload.R
 		}
 	}
 	for {
-		n := min(r.Parallel-r.live, r.Config.Trials-len(r.trials))
+		n := r.Parallel - r.live
+		if most := r.Config.Trials; most > 0 {
+			n = min(n, most-len(r.trials))
+		}
 		if n <= 0 {
 			return answers, nil
 		}
