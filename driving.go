@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,9 +36,13 @@ type driver struct {
 
 	open map[string]bool // jobs that were submitted and have not ended; of the goroutine that drives, as are the next
 	said bool            // that there are no more
-	err  error
-	gone chan struct{} // closed when it drives no more
-	stop context.CancelFunc
+	err  error           // ended the run
+	deaf error           // of the workload: it can be told no more
+
+	gone   chan struct{}   // closed when it drives no more
+	hears  context.Context // of the workload: it outlives the run by its last words
+	forget context.CancelFunc
+	stop   context.CancelFunc // no more is carried out
 }
 
 // happened is what a round tells of jobs.
@@ -55,13 +60,14 @@ const recordFile = "search"
 // openRecord names the record of a run, and removes those of runs before it in the same folder.
 func openRecord(state string, world backend.Driven) (string, error) {
 	name := fmt.Sprintf("%s-%s.jsonl", recordFile, world.Begun())
-	found, err := filepath.Glob(filepath.Join(state, recordFile+"-*.jsonl"))
+	found, err := os.ReadDir(state)
 	if err != nil {
 		return "", err
 	}
-	for _, path := range found {
-		if filepath.Base(path) != name {
-			if err := os.Remove(path); err != nil {
+	for _, entry := range found {
+		other := entry.Name()
+		if strings.HasPrefix(other, recordFile+"-") && strings.HasSuffix(other, ".jsonl") && other != name {
+			if err := os.Remove(filepath.Join(state, other)); err != nil {
 				return "", err
 			}
 		}
@@ -76,6 +82,7 @@ func newDriver(ctx context.Context, to workload.Reacting, world backend.Driven, 
 		queue: []happened{{}}, open: map[string]bool{}, gone: make(chan struct{}),
 	}
 	d.more = sync.NewCond(&d.mutex)
+	d.hears, d.forget = context.WithCancel(context.WithoutCancel(ctx))
 	ctx, d.stop = context.WithCancel(ctx)
 	go d.drive(ctx)
 	return d
@@ -184,29 +191,25 @@ func (d *driver) drive(ctx context.Context) {
 
 // react tells the workload what happened, and carries out what it answers.
 func (d *driver) react(ctx context.Context, h happened) error {
-	answers, err := d.tell(ctx, h)
-	if err != nil {
+	answers, err := d.tell(h)
+	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return err
 	}
-	var jobs []workload.Job
-	for i := range answers {
-		if a := &answers[i]; a.Action == workload.SubmitJob {
-			jobs = append(jobs, *a.Submit)
-			d.open[a.Submit.Spec.Name] = true
-		}
-	}
-	if len(jobs) > 0 {
-		if err := d.world.SubmitJobs(ctx, jobs); err != nil {
-			return fmt.Errorf("submit %q and what comes with it: %w", jobs[0].Spec.Name, err)
-		}
-	}
-	for i := range answers {
+	for i := 0; i < len(answers); {
 		switch a := &answers[i]; a.Action {
 		case workload.SubmitJob:
+			var jobs []workload.Job
+			for ; i < len(answers) && answers[i].Action == workload.SubmitJob; i++ { // what is recorded together is recorded sooner
+				jobs = append(jobs, *answers[i].Submit)
+			}
+			if err := d.world.SubmitJobs(ctx, jobs); err != nil {
+				return fmt.Errorf("submit %q and what comes with it: %w", jobs[0].Spec.Name, err)
+			}
 		case workload.EndJob:
 			if err := d.world.EndEarly(ctx, a.Job, a.Reason); err != nil {
 				return fmt.Errorf("end job %q early: %w", a.Job, err)
 			}
+			i++
 		default:
 			return fmt.Errorf("the workload holds back job %q itself, which a run on real machines does not know", a.Job)
 		}
@@ -214,32 +217,51 @@ func (d *driver) react(ctx context.Context, h happened) error {
 	return nil
 }
 
-func (d *driver) tell(ctx context.Context, h happened) ([]workload.Answer, error) {
+// tell tells the workload what became of its jobs: those that others submit are no matter of it, nor is what comes of a job after its end.
+func (d *driver) tell(h happened) ([]workload.Answer, error) {
+	var results []workload.Result
 	for _, r := range h.results {
+		if !d.open[r.Job] {
+			continue
+		}
+		results = append(results, r)
 		if r.Kind.Ends() {
 			delete(d.open, r.Job)
 		}
 	}
-	return d.to.Tell(ctx, h.atSeconds, h.results)
+	if len(results) == 0 && len(h.results) > 0 {
+		return nil, nil
+	}
+	answers, err := d.to.Tell(d.hears, h.atSeconds, results)
+	if err != nil {
+		d.deaf = err
+		return nil, err
+	}
+	for i := range answers {
+		if a := &answers[i]; a.Action == workload.SubmitJob {
+			d.open[a.Submit.Spec.Name] = true
+		}
+	}
+	return answers, nil
 }
 
-// end drives no more. What happened until then the workload is told; its answers are for whoever goes on with the run.
-func (d *driver) end() error {
+// end drives no more. What happened until then the workload is told; its answers are for whoever goes on with the run. What went wrong with that is no failure of a run that
+// was stopped; driving is why it ended, if that was it.
+func (d *driver) end() (driving, telling error) {
+	defer d.forget()
 	d.stop()
+	enough := time.AfterFunc(lastWords, d.forget)
+	defer enough.Stop()
 	d.mutex.Lock()
 	d.ended = true
 	d.more.Signal()
 	d.mutex.Unlock()
 	<-d.gone
 	if d.err != nil {
-		return d.err
+		return d.err, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
-	defer cancel()
-	for _, h := range d.queue {
-		if _, err := d.tell(ctx, h); err != nil {
-			return err
-		}
+	for i := 0; i < len(d.queue) && d.deaf == nil; i++ {
+		_, _ = d.tell(d.queue[i]) // an error leaves it deaf
 	}
-	return nil
+	return nil, d.deaf
 }

@@ -2,6 +2,7 @@ package quartet
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -399,8 +400,13 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	failure := e.hold(holding, pipeline, attached.Backend)
 	interrupted := ctx.Err() != nil && errors.Is(failure, ctx.Err())
 	if e.driver != nil {
-		if err := e.driver.end(); err != nil && !interrupted {
-			failure = err // which ended the run
+		switch driving, telling := e.driver.end(); {
+		case driving != nil && !interrupted:
+			failure = driving // and with it ended the rounds
+		case telling != nil && !interrupted:
+			failure = errors.Join(failure, telling)
+		case driving != nil || telling != nil:
+			e.log.Warn("what happened before the run was stopped could not be told", "error", cmp.Or(driving, telling))
 		}
 	}
 	if interrupted {

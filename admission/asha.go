@@ -26,7 +26,9 @@ const (
 // NewASHA lets trials go on that are among the best at their rung by what was reported so far, and waits for no straggler.
 //
 // Source: Li et al., A System for Massively Parallel Hyperparameter Tuning (MLSys'20): ASHA. promote is its algorithm 2: a trial is promoted as soon as it is among the best 1/reduction of its rung, and waits until
-// then without devices. stop is its variant without pauses, in which a trial is judged once, when it comes to the rung, and the best so far always goes on. In the publication a
+// then without devices. stop judges a trial once, when it comes to the rung, by the rule of the reference experiment on tuning (docs/results/tuning.md): as long as fewer than reduction results are there, its own included,
+// every trial goes on; then one goes on if fewer than ⌊n/reduction⌋ of the n values there are better than its own, so that equal values go on together. The publication has no such variant; by its rule of promotion nobody
+// goes on from a rung to which fewer than reduction came, and those who came first would be ended for that. In the publication a
 // free worker takes a promotable trial before a new one; here all that may go on compete for devices under the allocation. When no trial of an experiment can
 // report any more as long as others wait, the best at each rung, at least one, go on and the others are ended. A pinned trial is not held back. O(log n) a report and O(n)
 // a decision for n trials.
@@ -34,7 +36,7 @@ func NewASHA() core.Factory[core.Admitter] {
 	return core.NewFactory(core.Info{
 		Type:    "asha",
 		Summary: "ends trials, or has them wait, that are not among the best at their rung so far",
-		Description: "Admits every job. A trial that comes to a rung goes on if it is among the best there by what was reported so far, one of reduction. With variant: stop any other one is ended at once, and counts as completed; " +
+		Description: "Admits every job. A trial that comes to a rung goes on if it is among the best there by what was reported so far, one of reduction. With variant: stop any other one is ended at once, and counts as completed; all go on that come before there are so many; " +
 			"with promote it gives back its devices and waits, with its checkpoint, until results of others make it one of the best. Jobs without an experiment are let alone, and pinned ones do not wait. It needs a backend whose jobs report: docs/early-stopping.md.",
 		Source: "Li et al., ASHA, MLSys'20",
 	}, ASHAConfig{Metrics: []string{"loss", "accuracy"}, Goal: goalAuto, First: 1, Reduction: 3, Variant: variantStop}, func(c ASHAConfig, _ core.Settings) (core.Admitter, error) {

@@ -130,36 +130,37 @@ func (s *experiment) round(happens string) (decided []string) {
 }
 
 func TestTrials(t *testing.T) {
-	halving := map[string]any{"first": 2.0, "reduction": 2}
+	halving, half := map[string]any{"first": 2.0, "reduction": 2}, map[string]any{"reduction": 2}
 	for name, tc := range map[string]struct {
 		factory core.Factory[core.Admitter]
 		config  map[string]any
 		rounds  []string
 		want    []string // of the last round
 	}{
-		"jobs of no experiment are let alone": {NewASHA(), nil, []string{"+ + +", "0:loss@1=1 1:loss@1=2 2:loss@1=3"}, nil},
+		"jobs of no experiment are let alone": {NewASHA(), half, []string{"+ + +", "0:loss@1=1 1:loss@1=2 2:loss@1=3"}, nil},
 		"asha ends one that is worse": {
-			NewASHA(), nil,
+			NewASHA(), half,
 			[]string{"+a +a", "0:loss@1=1 1:loss@1=2"},
 			[]string{"end 1 pruned: loss of 2 at step 1 is number 2 of 2 at rung 1, and the best 1 go on"},
 		},
-		"experiments do not meet":    {NewASHA(), nil, []string{"+a +b", "0:loss@1=1 1:loss@1=2"}, nil},
-		"of accuracy more is better": {NewASHA(), nil, []string{"+a +a", "0:accuracy@1=0.25 1:accuracy@1=0.5"}, nil},
+		"asha lets all on before there are so many": {NewASHA(), nil, []string{"+a +a +a", "0:loss@1=1 1:loss@1=2"}, nil},
+		"experiments do not meet":                   {NewASHA(), half, []string{"+a +b", "0:loss@1=1 1:loss@1=2"}, nil},
+		"of accuracy more is better":                {NewASHA(), half, []string{"+a +a", "0:accuracy@1=0.25 1:accuracy@1=0.5"}, nil},
 		"and less is not": {
-			NewASHA(), nil,
+			NewASHA(), half,
 			[]string{"+a +a", "0:accuracy@1=0.5 1:accuracy@1=0.25"},
 			[]string{"end 1 pruned: accuracy of 0.25 at step 1 is number 2 of 2 at rung 1, and the best 1 go on"},
 		},
 		"a goal that is set": {
 			NewASHA(),
-			map[string]any{"goal": "minimize"},
+			map[string]any{"goal": "minimize", "reduction": 2},
 			[]string{"+a +a", "0:accuracy@1=0.25 1:accuracy@1=0.5"},
 			[]string{"end 1 pruned: accuracy of 0.5 at step 1 is number 2 of 2 at rung 1, and the best 1 go on"},
 		},
 		"the first metric that is reported is the experiment's": {
-			NewASHA(), nil, []string{"+a +a +a", "0:accuracy@1=0.5", "1:loss@1=9 1:accuracy@1=0.25", "2:loss@1=9"}, nil,
+			NewASHA(), half, []string{"+a +a +a", "0:accuracy@1=0.5", "1:loss@1=9 1:accuracy@1=0.25", "2:loss@1=10"}, nil,
 		},
-		"reports of before, told again": {NewASHA(), nil, []string{"+a +a", "0:loss@1=1", "0:loss@1=9", "1:loss@1=0.5"}, nil},
+		"reports of before, told again": {NewASHA(), half, []string{"+a +a", "0:loss@1=1", "0:loss@1=9", "1:loss@1=0.5"}, nil},
 		"halving has them wait": {
 			NewSuccessiveHalving(), halving,
 			[]string{"+a +a", "0:loss@2=1"},

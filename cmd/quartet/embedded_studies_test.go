@@ -40,7 +40,7 @@ var runsOf = map[string]int{
 	"synergy":              90,
 	"termination":          36,
 	"tiers":                36,
-	"tuning":               30,
+	"tuning":               40,
 	"tiresias-nsdi19":      3,
 }
 

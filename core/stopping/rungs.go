@@ -44,9 +44,13 @@ const (
 	never                  // they go on or stop at once
 )
 
-// NewASHA is the asynchronous successive halving of Li et al. (MLSys'20): nobody waits for the slowest. With stops, a trial that comes to a rung goes on if it is then among the
-// best 1/eta of those that came there, at least the best one, and stops otherwise, for good. Without, it waits there, and goes on as soon as it is among the best 1/eta,
-// by what others report later. O(log n) a report and O(n) a decision for n trials that came to a rung.
+// NewASHA is the asynchronous successive halving of Li et al. (MLSys'20): nobody waits for the slowest. Without stops, a trial that comes to a rung waits there, and goes on as
+// soon as it is among the best ⌊n/eta⌋ of the n that came there, by what others report later, too. That is the publication's algorithm 2, in which nobody goes on from a rung to which fewer than eta came.
+//
+// With stops, a trial is judged once, when it comes to the rung, and stops for good or goes on. This is the rule of the reference experiment on tuning: as long as fewer than
+// eta results are recorded at a rung, its own included, every trial goes on; after that one goes on if fewer than ⌊n/eta⌋ of the n recorded values are better than its own, so that
+// equal values share a rank. The publication has no such variant: those who came first have nobody to be compared with, and a wait would cost what it is to save.
+// O(log n) a report and O(n) a decision for n trials that came to a rung.
 func NewASHA(l Ladder, stops bool) Rule {
 	r := &rungs{brackets: []bracket{{ladder: l}}, manner: promoted}
 	if stops {
@@ -182,7 +186,12 @@ func (r *rungs) Report(t Trial, step, value float64) {
 		of := len(c.Results[rung])
 		switch {
 		case r.manner == never:
-			m.judge(rung, why{at + 1, of, max(1, kept(of, ladder.Eta))})
+			better, _ := slices.BinarySearchFunc(c.Results[rung], one, func(a, b result) int { return orderValues(ladder.Goal, float64(a.Value), float64(b.Value)) })
+			keep := kept(of, ladder.Eta)
+			if keep == 0 { // fewer than eta
+				keep = of
+			}
+			m.judge(rung, why{better + 1, of, keep})
 		case rung < len(c.Cuts) && m.Passed == rung: // too late to be waited for
 			keep, _ := slices.BinarySearchFunc(c.Results[rung], c.Cuts[rung], order(ladder.Goal))
 			m.judge(rung, why{at + 1, of, keep + 1})

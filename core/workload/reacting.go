@@ -17,7 +17,7 @@ type Reacting interface {
 	Close() error
 }
 
-// Tabled is implemented by a Reacting that leaves a table behind, as a file of its name ending in .csv.
+// Tabled is implemented by a Reacting that leaves a table behind, as trials.csv.
 type Tabled interface {
 	// Table is as of the end of the run.
 	Table() (header []string, rows [][]string)

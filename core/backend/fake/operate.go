@@ -2,7 +2,6 @@ package fake
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,7 +13,7 @@ import (
 )
 
 // ErrOver is the answer to orders that come after the end of the run.
-var ErrOver = errors.New("the run is over")
+var ErrOver = fmt.Errorf("the run is over: %w", journal.ErrEnded)
 
 // Submit takes in the jobs of a job file.
 func (b *Backend) Submit(_ context.Context, f backend.JobFile) ([]string, error) {
@@ -81,6 +80,7 @@ func (b *Backend) SubmitJobs(_ context.Context, jobs []workload.Job) error {
 // EndEarly ends a job.
 func (b *Backend) EndEarly(_ context.Context, name string, why core.Reason) error {
 	return b.order(func() error {
+		b.happen(b.clock) // it may have been submitted just now
 		j := b.byName[name]
 		switch {
 		case j == nil:

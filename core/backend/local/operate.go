@@ -111,11 +111,12 @@ func (b *Backend) SubmitJobs(ctx context.Context, jobs []workload.Job) error {
 // EndEarly ends a job, whose replicas are stopped as for a resize.
 func (b *Backend) EndEarly(ctx context.Context, name string, why core.Reason) error {
 	return b.wanted.Give(ctx, func() error {
+		now := b.elapsed()
+		b.arrive(now) // it may have been submitted just now
 		j, err := b.job(name)
 		if err != nil || j.ended || !j.submitted {
 			return err
 		}
-		now := b.elapsed()
 		if j.seats != nil {
 			j.leave(now)
 		}
