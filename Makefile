@@ -38,7 +38,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test mutants race python optuna torch torch-twenty node examples browser slow kills pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
+.PHONY: help build test mutants race python optuna torch torch-twenty tune node examples browser slow kills pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,6 +96,18 @@ torch-twenty: ## run twenty PyTorch trainings on four declared devices under thr
 	$(GO) build -o $(BIN)/quartet ./cmd/quartet
 	$(QUARTET_TORCH) plugins/python/tests/torch_twenty.py $(BIN)/quartet
 
+TUNE ?=
+
+tune: ## search for hyper-parameters of real PyTorch trainings, with and without ASHA, Optuna and elasticity (some ten minutes; TUNE='--set KEY=VALUE'); says SKIPPED for what is not installed
+	@if ! $(QUARTET_TORCH) -c 'import torch, sklearn' > /dev/null 2>&1; then \
+		echo "make tune: SKIPPED: $(QUARTET_TORCH) has no torch or no scikit-learn (apt install python3-torch python3-sklearn, or QUARTET_TORCH=PYTHON)"; \
+	else \
+		optuna="$${QUARTET_OPTUNA:-}"; \
+		if [ -z "$$optuna" ] && $(MAKE) --no-print-directory $(BIN)/optuna > /dev/null 2>&1; then optuna=$(BIN)/optuna/bin/python3; fi; \
+		$(GO) build -o $(BIN)/quartet ./cmd/quartet && \
+		$(QUARTET_TORCH) plugins/python/tests/tune.py $(BIN)/quartet --optuna "$$optuna" $(TUNE); \
+	fi
+
 NODE_PLUGIN := plugins/examples/node-shortest
 
 node: ## test the plugin in JavaScript, and run it; says SKIPPED where node or npm is missing
@@ -134,8 +146,9 @@ slow: ## run the properties at length, a thousand random worlds each, and measur
 	$(GO) test -count=1 -timeout=30m $$($(PROPERTIES)) -rapid.checks=1000
 	$(GO) test -count=1 -timeout=30m ./core/stats -run=Measured -full
 
-kills: ## kill schedulers of real processes 200 times each way (SEED=1), and damage stores at length
+kills: ## kill schedulers of real processes 200 times each way (SEED=1), those of searches 20 times, and damage stores at length
 	$(GO) test -count=1 -timeout=30m ./core/backend/local -run='IsKilled|Damaged' -v -local.kills=200 -local.seed=$(SEED) -local.damages=400
+	$(GO) test -count=1 -timeout=30m ./cmd/quartet -run=TuningIsKilled -v -tuning.kills=20 -tuning.seed=$(SEED)
 
 pools: ## open and close device slots of this machine below real trainings: some 30 seconds
 	$(GO) test -count=1 -timeout=10m ./core/backend/local -run='TestPools$$|TrainingsInAPool' -v -local.pools

@@ -143,7 +143,8 @@ func TestDrivenWorkload(t *testing.T) {
 		want   []string
 	}{
 		"nothing is proposed": {
-			nil, []*core.Report{round(1, nil)},
+			nil,
+			[]*core.Report{round(1, nil)},
 			[]string{"told at 0: ", "no more"},
 		},
 		"results by time, then by job": {
@@ -301,14 +302,16 @@ func TestDrivenRunIsStopped(t *testing.T) {
 	}{
 		"while a search thinks": {
 			func(context.Context) error { time.Sleep(3 * time.Second); return nil }, false,
-			[]string{"told at 0: ", "submit a", "told at 1: a reported at 1 1=1", "told at 2: a finished at 2"}, nil, 3 * time.Second,
+			[]string{"told at 0: ", "submit a", "told at 1: a reported at 1 1=1", "told at 2: a finished at 2"},
+			nil, 3 * time.Second,
 		},
 		"while it waits for orders": {
 			nil, true, []string{"told at 0: ", "told at 1: a reported at 1 1=1", "told at 2: a finished at 2"}, nil, 0,
 		},
 		"and a search says nothing": {
 			func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false,
-			[]string{"told at 0: ", "submit a", "told at 1: a reported at 1 1=1"}, context.Canceled, lastWords,
+			[]string{"told at 0: ", "submit a", "told at 1: a reported at 1 1=1"},
+			context.Canceled, lastWords,
 		},
 	}
 	for name, tc := range cases {

@@ -385,6 +385,9 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	}
 	pipeline := core.NewPipeline(e.cluster, *stages, e.Round.Options(), e.stopwatch, observers...)
 	pipeline.Outlast(e.outlast(world, pause))
+	if e.driver != nil {
+		pipeline.HearReports() // a search may stop a trial by them
+	}
 	if scaling, may := world.(core.Scaling); may {
 		pipeline.ScaleBy(scaling)
 	}

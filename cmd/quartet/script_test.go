@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	local.StandInIfAsked(wallClock{})
 	serveIfAsked()
 	serveFaultyIfAsked()
-	testscript.Main(m, map[string]func(){"quartet": main, "job": job})
+	testscript.Main(m, map[string]func(){"quartet": main, "job": job, "trial": trial, "seeker": seeker})
 }
 
 func TestScripts(t *testing.T) {
