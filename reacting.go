@@ -80,6 +80,14 @@ func (e *execution) jobsOf(world core.Backend) workload.JobsOf {
 	return e.jobs
 }
 
+// tuningOf tells what a search has come to; nil for a workload that is none.
+func tuningOf(w workload.Reacting) func() *metrics.Tuning {
+	if t, ok := w.(interface{ Summary() *metrics.Tuning }); ok {
+		return t.Summary
+	}
+	return nil
+}
+
 // tellReacting has a workload that reacts tell what it came to, and writes its table.
 func (e *execution) tellReacting(s *metrics.Summary, unfinished []*core.Job, endSeconds float64) error {
 	if f, ok := e.reacting.(interface {
@@ -87,8 +95,11 @@ func (e *execution) tellReacting(s *metrics.Summary, unfinished []*core.Job, end
 	}); ok {
 		f.Finish(unfinished, endSeconds)
 	}
-	if t, ok := e.reacting.(interface{ Summary() *metrics.Tuning }); ok {
-		s.Tuning = t.Summary()
+	if tuning := tuningOf(e.reacting); tuning != nil {
+		s.Tuning = tuning()
+		if text := s.Tuning.Unheard(); text != "" {
+			e.note(text)
+		}
 	}
 	t, ok := e.reacting.(workload.Tabled)
 	if !ok {

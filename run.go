@@ -67,6 +67,7 @@ type Session struct {
 	Collector *metrics.Collector
 	Stopwatch func() time.Duration // time since the run began
 	Troubles  func() []metrics.Trouble
+	Tuning    func() *metrics.Tuning // what a search for hyper-parameters has come to; nil where there is none
 }
 
 // Attachment is what someone who watches a run or gives it orders puts between the pipeline and what it works with.
@@ -507,7 +508,7 @@ func (e *execution) attach(world *ending, state string) (a Attachment, err error
 	if e.Attach != nil {
 		a, err = e.Attach(Session{
 			Config: e.Config, Cluster: e.cluster, Workload: e.jobs, Backend: world, World: world.Backend, State: state, Collector: e.collector,
-			Stopwatch: e.stopwatch, Troubles: e.troubles,
+			Stopwatch: e.stopwatch, Troubles: e.troubles, Tuning: tuningOf(e.reacting),
 		})
 		if err != nil {
 			return a, err

@@ -46,7 +46,7 @@ type Wake struct {
 	// OnEvents wakes the pipeline at the very moment of an event, except for JobProgressed and JobReported, which stay on the grid.
 	OnEvents bool
 	// OnReports has JobReported wake the pipeline: at the next multiple of the interval, and at its very moment without one. Otherwise a
-	// report is told with whatever comes next.
+	// report is told with whatever comes next; a backend of real machines may wake the pipeline for it within seconds, for those who watch.
 	OnReports bool
 }
 

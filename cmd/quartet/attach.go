@@ -43,7 +43,7 @@ func (a *app) operate(s quartet.Session, real *realRun) (_ quartet.Attachment, e
 		return quartet.Attachment{}, errors.New("the backend takes no orders")
 	}
 	log := a.logger()
-	watched := metrics.Run{Name: s.Config.Name, Seed: s.Config.Seed, Wall: s.Stopwatch, Troubles: s.Troubles}
+	watched := metrics.Run{Name: s.Config.Name, Seed: s.Config.Seed, Wall: s.Stopwatch, Troubles: s.Troubles, Tuning: s.Tuning}
 	if clock, ticks := s.World.(backend.Ticking); ticks {
 		watched.Now = clock.Present
 	}

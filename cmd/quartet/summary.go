@@ -108,6 +108,8 @@ func facts(s *metrics.Summary, interval time.Duration) render.Table {
 		add("trials", "%d of %s: %d finished, %d stopped early, %d failed, %d unfinished", t.Trials, t.Experiment, t.Finished, t.Stopped, t.Failed, t.Unfinished)
 		if b := t.Best; b != nil {
 			add("best trial", "%d (%s): %s %s at step %s, after %s", b.Trial, b.Job, t.Metric, render.Decimal(float64(b.Value), 4, ""), render.Decimal(float64(b.Step), 0, ""), render.Span(float64(b.AtSeconds)))
+		} else if text := t.Unheard(); text != "" {
+			add("", "%s", text)
 		}
 	}
 	if e := s.EndedEarly; e != nil {

@@ -18,6 +18,7 @@ type Run struct {
 	Wall     func() time.Duration // how long the run has taken; called from any goroutine
 	Now      func() float64       // present of the run in seconds, likewise; nil where time stands still between rounds
 	Troubles func() []Trouble     // of the plugins; called between the stages of rounds only
+	Tuning   func() *Tuning       // what a search for hyper-parameters has come to, nil for none; called from any goroutine
 }
 
 // Live is a collector that any goroutine may ask what the run has come to. It keeps copies of the jobs that have not
@@ -139,7 +140,7 @@ func (l *Live) WriteSoFar(o Outputs) (s *Summary, nowSeconds float64, err error)
 	if err != nil {
 		return nil, 0, err
 	}
-	s.Name, s.Seed, s.Plugins = l.run.Name, l.run.Seed, l.troubles
+	l.complete(s)
 	if l.run.Wall != nil {
 		s.WallSeconds = Number(l.run.Wall().Seconds())
 	}
@@ -178,8 +179,16 @@ func (l *Live) count(nowSeconds float64) *Snapshot {
 	}
 	s.Started = l.collector.started(l.jobs)
 	s.Summary = l.collector.SoFar(unfinished, s.NowSeconds)
-	s.Summary.Name, s.Summary.Seed, s.Summary.Plugins = l.run.Name, l.run.Seed, l.troubles
+	l.complete(s.Summary)
 	return &s
+}
+
+// complete fills in what the collector does not know.
+func (l *Live) complete(s *Summary) {
+	s.Name, s.Seed, s.Plugins = l.run.Name, l.run.Seed, l.troubles
+	if l.run.Tuning != nil {
+		s.Tuning = l.run.Tuning()
+	}
 }
 
 // MostToldMetrics is how many metrics of a job a snapshot holds: those that it told first. What watches many jobs stays small by that.

@@ -1,5 +1,10 @@
 package metrics
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Tuning is what a search for hyper-parameters came to.
 type Tuning struct {
 	Experiment string     `json:"experiment"`
@@ -11,6 +16,20 @@ type Tuning struct {
 	Failed     int        `json:"failed"`
 	Unfinished int        `json:"unfinished"`
 	Best       *BestTrial `json:"best"` // null where none reported
+	// Others are metrics that trials reported, by name, where none reported the one they are judged by.
+	Others []string `json:"other_metrics,omitempty"`
+}
+
+// Unheard says what trials reported that have ended without a word of the metric they are judged by; nothing where some reported that.
+func (t *Tuning) Unheard() string {
+	switch {
+	case t.Best != nil || t.Finished+t.Stopped == 0 && len(t.Others) == 0:
+		return ""
+	case len(t.Others) == 0:
+		return fmt.Sprintf("no trial reported the metric %q, nor any other", t.Metric)
+	default:
+		return fmt.Sprintf("no trial reported the metric %q; they reported %s", t.Metric, strings.Join(t.Others, ", "))
+	}
 }
 
 // BestTrial is the trial with the best value, and of those the first.

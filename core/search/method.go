@@ -3,6 +3,7 @@ package search
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -80,6 +81,11 @@ func (c *Chosen) New(seed uint64, log *slog.Logger) (Search, error) {
 
 // Type is the name of the search.
 func (c *Chosen) Type() string { return c.factory.Type }
+
+// Endless reports whether it proposes trials for ever. One that is a process of its own says when it ends.
+func (c *Chosen) Endless() bool { return slices.Contains(endless, c.factory.Type) }
+
+var endless = []string{"random", "tpe"}
 
 // Identity is all that a search with these settings follows from but its seed, as JSON: two that differ in it propose different trials.
 func (c *Chosen) Identity() ([]byte, error) {

@@ -103,8 +103,13 @@ func (a *axis) numbers(points []Params, dimension, trials int) {
 	}
 }
 
-// place is where a number lies, from 0 to 1.
-func (a *axis) place(x float64) float64 { return (a.onLine(x) - a.low) / a.width }
+// place is where a number lies, from 0 to 1: in the middle of a range whose ends no logarithm tells apart.
+func (a *axis) place(x float64) float64 {
+	if a.width == 0 {
+		return 0.5
+	}
+	return (a.onLine(x) - a.low) / a.width
+}
 
 // between is the mass of the standard normal density between two places.
 func between(x, y float64) float64 {

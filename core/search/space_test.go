@@ -368,3 +368,21 @@ func TestListOfAFile(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Two whole numbers so large that their logarithms are the same make a range, too.
+func TestParzenInARangeWithoutWidth(t *testing.T) {
+	space := search.Space{{Name: "x", Scale: search.LogInt, Low: 286422788815866, High: 286422788815867}}
+	s := made(t, "tpe", map[string]any{"random": 2}, space, 0)
+	for i := range 12 {
+		trials, err := s.Ask(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := space.Arrange(trials[0].Params); err != nil {
+			t.Fatalf("trial %d: %v", i, err)
+		}
+		if _, err := s.Tell(t.Context(), []search.Result{{Trial: i, Kind: search.Finished, AtSeconds: float64(i), Step: 1, Value: 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

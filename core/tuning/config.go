@@ -15,7 +15,7 @@ import (
 // Config configures New.
 type Config struct {
 	Experiment string           `config:"experiment" doc:"name of the search, which those of its jobs begin with: letters, digits, -, _ and ."`
-	Trials     int              `config:"trials" doc:"how many trials there are at most" min:"1" max:"1000000"`
+	Trials     int              `config:"trials" doc:"how many trials there are at most; 0 for as many as the search has, which random and tpe never run out of" min:"0" max:"1000000"`
 	Parallel   int              `config:"parallel" doc:"how many trials there are at a time that have not ended; one that a policy holds back does not count" min:"1" max:"1000000"`
 	Metric     string           `config:"metric" required:"true" doc:"what trials are judged by, as they report it"`
 	Goal       string           `config:"goal" required:"true" doc:"whether a good value is a small or a large one" enum:"minimize|maximize"`
@@ -82,6 +82,9 @@ func (c *Config) check() (*plan, core.Diagnostics) {
 	if len(ds) == 0 { // or else the search would be held to a space that is wrong
 		p.chosen, ds = c.Search.Decode("search", "space", search.Problem{Space: p.space, Goal: c.goal()})
 		found = append(found, ds...)
+		if c.Trials == 0 && p.chosen != nil && p.chosen.Endless() {
+			problem("trials", fmt.Sprintf("required but missing: the search %q never ends", p.chosen.Type()), "say how many there are at most, such as 100")
+		}
 	}
 	p.template, ds = workload.DecodeTemplate("job", c.Job)
 	found = append(found, ds...)

@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -9,10 +10,33 @@ import (
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
-// ObserveRound notes since when trials ran and what they used.
+// mostOthers is how many metrics are told where the one that counts was not reported.
+const mostOthers = 8
+
+// ObserveRound notes since when trials ran and what they used, and what else they reported.
 func (r *Run) ObserveRound(report *core.Report) error {
+	for i := range report.Events {
+		if e := &report.Events[i]; e.Kind == core.JobReported && e.Metric != r.plan.Metric {
+			r.noteOther(e, report)
+		}
+	}
 	r.account(report.Ended, report.View.NowSeconds)
 	return nil
+}
+
+func (r *Run) noteOther(e *core.Event, report *core.Report) {
+	j := report.View.Job(e.Job)
+	if at, ended := slices.BinarySearchFunc(report.Ended, e.Job, func(j *core.Job, id core.JobID) int { return cmp.Compare(j.ID, id) }); j == nil && ended {
+		j = report.Ended[at]
+	}
+	if j == nil || j.Experiment != r.Experiment {
+		return
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if at, known := slices.BinarySearch(r.others, e.Metric); !known && len(r.others) < mostOthers {
+		r.others = slices.Insert(r.others, at, e.Metric)
+	}
 }
 
 // account notes what jobs used up to a moment. It may be called while a search is told what happened.
@@ -42,8 +66,10 @@ func (r *Run) usageOf(job string) usage {
 // Finish takes in what has not ended when the run does.
 func (r *Run) Finish(unfinished []*core.Job, endSeconds float64) { r.account(unfinished, endSeconds) }
 
-// Summary is what the search came to.
+// Summary is what the search has come to.
 func (r *Run) Summary() *metrics.Tuning {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	s := &metrics.Tuning{Experiment: r.Experiment, Metric: r.plan.Metric, Goal: r.Goal, Trials: len(r.trials)}
 	var best *trial
 	for _, t := range r.trials {
@@ -61,7 +87,9 @@ func (r *Run) Summary() *metrics.Tuning {
 			best = t
 		}
 	}
-	if best != nil {
+	if best == nil {
+		s.Others = slices.Clone(r.others)
+	} else {
 		s.Best = &metrics.BestTrial{
 			Trial: best.ID, Job: best.job, Params: []metrics.TrialParam{}, Value: metrics.Number(best.best), Step: metrics.Number(best.bestStep), AtSeconds: metrics.Number(best.bestAt),
 		}

@@ -17,16 +17,17 @@ import (
 // reserved are names that stand for something else than hyper-parameters in the job of a trial.
 var reserved = []string{"trial", "experiment"}
 
-// Run is the search of one run, from its begin to its end.
+// Run is the search of one run, from its begin to its end. Summary and ObserveRound may be called while Tell is.
 type Run struct {
 	*experiment
 	search search.Search
-	trials []*trial // in the order in which they were submitted
 	byJob  map[string]*trial
 	live   int // trials that have not ended and are not paused
 
-	mutex sync.Mutex
-	used  map[string]usage // by the name of the job
+	mutex  sync.Mutex
+	trials []*trial         // in the order in which they were submitted; only Tell changes them
+	used   map[string]usage // by the name of the job
+	others []string         // metrics that trials reported beside the one they are judged by, by name
 }
 
 // trial is what became of a trial.
@@ -40,6 +41,11 @@ type trial struct {
 	best       float64 // NaN before the first report
 	bestStep   float64
 	bestAt     float64
+}
+
+func newTrial(job string, now float64) *trial {
+	nan := math.NaN()
+	return &trial{job: job, submitted: now, ended: nan, step: nan, last: nan, best: nan, bestStep: nan, bestAt: nan}
 }
 
 // state is that of a trial.
@@ -93,7 +99,10 @@ func (r *Run) Tell(ctx context.Context, nowSeconds float64, results []workload.R
 		}
 	}
 	for {
-		n := min(r.Parallel-r.live, r.Config.Trials-len(r.trials))
+		n := r.Parallel - r.live
+		if most := r.Config.Trials; most > 0 {
+			n = min(n, most-len(r.trials))
+		}
 		if n <= 0 {
 			return answers, nil
 		}
@@ -131,6 +140,8 @@ func (r *Run) byID(id int) (*trial, error) {
 
 // take notes what became of a trial, and what the search is told of it, if anything.
 func (r *Run) take(t *trial, what *workload.Result) (told search.Result, tells bool) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	told = search.Result{Trial: t.ID, AtSeconds: what.AtSeconds}
 	switch what.Kind {
 	case workload.JobPaused:
@@ -197,11 +208,12 @@ func (r *Run) submit(proposed search.Trial, now float64) (*workload.Job, error) 
 		}
 		r.simulated.Fill(&job, shape)
 	}
-	t := &trial{
-		Trial: proposed, job: name, submitted: now,
-		ended: math.NaN(), step: math.NaN(), last: math.NaN(), best: math.NaN(), bestStep: math.NaN(), bestAt: math.NaN(),
-	}
-	r.trials, r.byJob[name] = append(r.trials, t), t
+	t := newTrial(name, now)
+	t.Trial = proposed
+	r.byJob[name] = t
 	r.live++
+	r.mutex.Lock()
+	r.trials = append(r.trials, t)
+	r.mutex.Unlock()
 	return &job, nil
 }

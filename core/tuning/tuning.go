@@ -35,7 +35,7 @@ func newSource(with begin) core.Factory[workload.Source] {
 			"In a simulation a trial goes as its application was measured to, its steps longer by its width and its metric worse by its quality.",
 		Source: "the experiment is that of Pollux, OSDI 2021, Table 3; the trials are a model of our own",
 	}, Config{
-		Experiment: "trial", Trials: 100, Parallel: 4,
+		Experiment: "trial", Parallel: 4,
 	}, func(c Config, s core.Settings) (workload.Source, error) {
 		p, found := c.check()
 		if err := found.Err(); err != nil {

@@ -217,10 +217,14 @@ func TestNeighbours(t *testing.T) {
 		most     int
 		noBest   bool
 	}{
-		"as many as there are":          {nil, nil, 4, 0, 0, 2, false},
-		"one at a time":                 {[]string{"workload.config.parallel=1"}, nil, 4, 0, 0, 1, false},
-		"one trial":                     {[]string{"workload.config.trials=1"}, nil, 1, 0, 0, 1, false},
-		"more at a time than trials":    {[]string{"workload.config.parallel=99"}, nil, 4, 0, 0, 4, false},
+		"as many as there are":       {nil, nil, 4, 0, 0, 2, false},
+		"one at a time":              {[]string{"workload.config.parallel=1"}, nil, 4, 0, 0, 1, false},
+		"one trial":                  {[]string{"workload.config.trials=1"}, nil, 1, 0, 0, 1, false},
+		"more at a time than trials": {[]string{"workload.config.parallel=99"}, nil, 4, 0, 0, 4, false},
+		"as many as a grid has": {
+			[]string{"workload.config.trials=0", "workload.config.parallel=20", "workload.config.space=[{name: width, choice: [1, 2]}, {name: offset, choice: [0, 1]}, {name: x, int: [1, 30]}]"},
+			nil, 120, 0, 0, 20, false,
+		},
 		"more trials than combinations": {[]string{"workload.config.trials=99"}, nil, 4, 0, 0, 2, false},
 		"all are stopped": {nil, func(r search.Result) []int {
 			if r.Kind == search.Report {
@@ -380,6 +384,9 @@ func TestProblems(t *testing.T) {
 		},
 		"no application": {
 			[]string{"workload.config.simulated={batch: 10}"}, []string{"simulated.application: is empty"},
+		},
+		"a search that never ends": {
+			[]string{"workload.config.trials=0", "workload.config.search={type: random}"}, []string{`trials: required but missing: the search "random" never ends`},
 		},
 		"no profiles": {
 			[]string{"workload.config.simulated={application: toy}"}, []string{"simulated.profiles: required but missing"},

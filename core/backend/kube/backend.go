@@ -295,13 +295,18 @@ func onGrid(t float64, w core.Wake) float64 {
 // gather is for how many seconds starts are gathered where rounds are held on events alone: that pods run changes no decision.
 const gather = 1
 
+// unheard is for how many seconds a report waits where it wakes no policy: whoever watches the run is to see it.
+const unheard = 10
+
 // wakes is when an event calls for a round.
 func wakes(e *core.Event, w core.Wake) float64 {
 	switch {
-	case e.Kind == core.JobProgressed || e.Kind == core.JobReported && !w.OnReports:
+	case e.Kind == core.JobProgressed:
 		return inf // told with whatever comes next
-	case e.Kind == core.JobReported:
+	case e.Kind == core.JobReported && w.OnReports:
 		return onGrid(e.AtSeconds, w)
+	case e.Kind == core.JobReported:
+		return onGrid(e.AtSeconds+unheard, w)
 	case (e.Kind == core.JobStarting || e.Kind == core.JobStarted) && w.IntervalSeconds == 0:
 		return e.AtSeconds + gather
 	case w.OnEvents && e.Kind != core.JobStarting && e.Kind != core.JobStarted:

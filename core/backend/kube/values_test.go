@@ -98,6 +98,7 @@ func TestAccountOfAnEditedStatus(t *testing.T) {
 
 func TestWakes(t *testing.T) {
 	started, finished := core.Event{Kind: core.JobStarted, AtSeconds: 12}, core.Event{Kind: core.JobFinished, AtSeconds: 12}
+	reported := core.Event{Kind: core.JobReported, AtSeconds: 12}
 	for name, tc := range map[string]struct {
 		event core.Event
 		wake  core.Wake
@@ -109,6 +110,11 @@ func TestWakes(t *testing.T) {
 		"a start, on events and the grid":       {started, core.Wake{OnEvents: true, IntervalSeconds: 10}, 20},
 		"a start, on neither of them":           {started, core.Wake{}, 12 + gather},
 		"an end, when nothing is waited for":    {finished, core.Wake{}, 12},
+		"a report that policies follow":         {reported, core.Wake{OnEvents: true, OnReports: true}, 12},
+		"a report that they follow on the grid": {reported, core.Wake{OnEvents: true, OnReports: true, IntervalSeconds: 10}, 20},
+		"a report that nobody waits for":        {reported, core.Wake{OnEvents: true}, 12 + unheard},
+		"the same on the grid":                  {reported, core.Wake{OnEvents: true, IntervalSeconds: 10}, 30},
+		"progress":                              {core.Event{Kind: core.JobProgressed, AtSeconds: 12}, core.Wake{OnEvents: true}, inf},
 		"a node, on events, though not of jobs": {core.Event{Kind: core.NodeChanged, AtSeconds: 3}, core.Wake{OnEvents: true}, 3},
 	} {
 		if got := wakes(&tc.event, tc.wake); got != tc.want {

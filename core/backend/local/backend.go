@@ -198,7 +198,7 @@ func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, erro
 			return core.Observation{}, err
 		}
 		for i := range b.events {
-			due = min(due, wakes(&b.events[i], w))
+			due = min(due, wakes(&b.events[i], w, b.seconds(unheard)))
 		}
 		if due <= now {
 			return b.observe(max(now, due)), nil
@@ -220,13 +220,18 @@ func onGrid(t float64, w core.Wake) float64 {
 	return t
 }
 
-// wakes is when an event calls for a round.
-func wakes(e *core.Event, w core.Wake) float64 {
+// unheard is how long a report waits where it wakes no policy: whoever watches the run is to see it.
+const unheard = 10 * time.Second
+
+// wakes is when an event calls for a round, where a report waits for so many seconds at most.
+func wakes(e *core.Event, w core.Wake, unheard float64) float64 {
 	switch {
-	case e.Kind == core.JobProgressed || e.Kind == core.JobReported && !w.OnReports:
+	case e.Kind == core.JobProgressed:
 		return math.Inf(1) // told with whatever comes next
-	case e.Kind == core.JobReported:
+	case e.Kind == core.JobReported && w.OnReports:
 		return onGrid(e.AtSeconds, w)
+	case e.Kind == core.JobReported:
+		return onGrid(e.AtSeconds+unheard, w)
 	case w.OnEvents:
 		return e.AtSeconds
 	default:

@@ -265,6 +265,6 @@ func (w writer) told(list []metrics.Told) {
 			continue // names that differ in what no label can hold
 		}
 		seen[of] = true
-		w.gauge("job_metric", "Latest value that a job reported of a metric, of jobs that have not ended: the first 4 metrics of each.", t.Value, "job", of.job, "metric", of.metric)
+		w.gauge("job_metric", "Latest value that a job reported of a metric, of jobs that have not ended: the first 4 metrics of each.", t.Value, "name", of.job, "metric", of.metric)
 	}
 }

@@ -241,8 +241,8 @@ func TestEveryNumberOfASummaryIsTold(t *testing.T) {
 		"quartet_queueing_delay_seconds_count":                   17,
 		`quartet_plugin_fallback{plugin="plugin/x"}`:             1,
 		`quartet_plugin_fallback{plugin="plugin/y"}`:             0,
-		`quartet_job_metric{job="a",metric="loss"}`:              0.5,
-		`quartet_job_metric{job="b",metric="�"}`:                 2,
+		`quartet_job_metric{metric="loss",name="a"}`:             0.5,
+		`quartet_job_metric{metric="�",name="b"}`:                2,
 		`quartet_build_info{commit="abc",go="go1",version="v1"}`: 1,
 	}
 	got := map[string]float64{}
