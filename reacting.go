@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -32,9 +33,22 @@ func (e *execution) react(ctx context.Context, world core.Backend, state string)
 	if !is {
 		return nil, problem("workload.type", fmt.Sprintf("%q submits jobs by what becomes of earlier ones, which backend %q does not know", e.Workload.ID, e.Backend.ID), "")
 	}
+	for i := range e.jobs.Kinds {
+		if k := &e.jobs.Kinds[i]; len(k.Spec.Command) == 0 && k.Spec.TotalWork <= 0 {
+			return nil, problem("workload.config.job.command", "required but missing", "name the program that a trial runs")
+		}
+	}
 	record, err := openRecord(state, driven)
 	if err != nil {
 		return nil, fmt.Errorf("keep what the workload answers: %w", err)
+	}
+	if memory, remembers := world.(core.Memory); remembers && memory.Replaying() {
+		if info, err := os.Stat(record); err != nil || info.Size() == 0 {
+			return nil, core.Diagnostics{{
+				Position: core.Position{File: record}, Summary: "is missing or empty, and the run that is to go on has asked its search before: nobody knows what it answered",
+				Hint: "put it back from a copy, or begin anew with --fresh",
+			}}
+		}
 	}
 	return e.jobs.React(ctx, record)
 }

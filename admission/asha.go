@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/stopping"
@@ -9,12 +10,13 @@ import (
 
 // ASHAConfig configures NewASHA.
 type ASHAConfig struct {
-	Metrics   []string `config:"metrics" doc:"an experiment is judged by the first of these that its trials report"`
-	Goal      string   `config:"goal" doc:"which values are better; auto goes by the name of the metric" enum:"auto|minimize|maximize"`
-	First     float64  `config:"first" doc:"step of the first rung; each further one is at reduction times the step" min:"0"`
-	Reduction int      `config:"reduction" doc:"of the trials at a rung one of so many goes on" min:"2" max:"1000"`
-	MaxStep   float64  `config:"max_step" doc:"step that trials come to at most: there is no rung from there on; 0 for not known" min:"0"`
-	Variant   string   `config:"variant" doc:"what becomes of a trial that is not among the best at its rung: stop ends it, promote has it wait until it is" enum:"stop|promote"`
+	Metrics   []string      `config:"metrics" doc:"an experiment is judged by the first of these that its trials report"`
+	Goal      string        `config:"goal" doc:"which values are better; auto knows metrics with a word such as loss, error, accuracy or score in their names" enum:"auto|minimize|maximize"`
+	First     float64       `config:"first" doc:"step of the first rung; each further one is at reduction times the step" min:"0"`
+	Reduction int           `config:"reduction" doc:"of the trials at a rung one of so many goes on" min:"2" max:"1000"`
+	MaxStep   float64       `config:"max_step" doc:"step that trials come to at most: there is no rung from there on; 0 for not known" min:"0"`
+	Variant   string        `config:"variant" doc:"what becomes of a trial that is not among the best at its rung: stop ends it, promote has it wait until it is" enum:"stop|promote"`
+	Patience  time.Duration `config:"patience" doc:"how long nothing is to happen in an experiment before trials that wait are settled by the results that there are; a search that submits its next trial late needs more" min:"0s"`
 }
 
 // The values of ASHAConfig.
@@ -30,7 +32,7 @@ const (
 // every trial goes on; then one goes on if fewer than ⌊n/reduction⌋ of the n values there are better than its own, so that equal values go on together. The publication has no such variant; by its rule of promotion nobody
 // goes on from a rung to which fewer than reduction came, and those who came first would be ended for that. In the publication a
 // free worker takes a promotable trial before a new one; here all that may go on compete for devices under the allocation. When no trial of an experiment can
-// report any more as long as others wait, the best at each rung, at least one, go on and the others are ended. A pinned trial is not held back. O(log n) a report and O(n)
+// report any more as long as others wait, and nothing happened for the time of patience, the best at each rung, at least one, go on and the others are ended. A pinned trial is not held back. O(log n) a report and O(n)
 // a decision for n trials.
 func NewASHA() core.Factory[core.Admitter] {
 	return core.NewFactory(core.Info{
@@ -39,14 +41,14 @@ func NewASHA() core.Factory[core.Admitter] {
 		Description: "Admits every job. A trial that comes to a rung goes on if it is among the best there by what was reported so far, one of reduction. With variant: stop any other one is ended at once, and counts as completed; all go on that come before there are so many; " +
 			"with promote it gives back its devices and waits, with its checkpoint, until results of others make it one of the best. Jobs without an experiment are let alone, and pinned ones do not wait. It needs a backend whose jobs report: docs/early-stopping.md.",
 		Source: "Li et al., ASHA, MLSys'20",
-	}, ASHAConfig{Metrics: []string{"loss", "accuracy"}, Goal: goalAuto, First: 1, Reduction: 3, Variant: variantStop}, func(c ASHAConfig, _ core.Settings) (core.Admitter, error) {
-		return newTrials(c.Metrics, c.Goal, fmt.Sprintf("asha %+v", c), func() stopping.Rule {
+	}, ASHAConfig{Metrics: []string{"loss", "accuracy"}, Goal: goalAuto, First: 1, Reduction: 3, Variant: variantStop, Patience: settlesAfter}, func(c ASHAConfig, _ core.Settings) (core.Admitter, error) {
+		return newTrials(c.Metrics, c.Goal, c.Patience, fmt.Sprintf("asha %+v", c), func() stopping.Rule {
 			return stopping.NewASHA(ladder(c.First, c.MaxStep, c.Reduction), c.Variant == variantStop)
 		}), nil
 	})
 }
 
-// Validate refuses a list without metrics, and rungs that are none.
+// Validate refuses a list without metrics, metrics without a goal, and rungs that are none.
 func (c *ASHAConfig) Validate() error {
-	return append(checkMetrics(c.Metrics), checkRungs(c.First, c.MaxStep)...).Err()
+	return append(checkMetrics(c.Metrics, c.Goal), checkRungs(c.First, c.MaxStep)...).Err()
 }

@@ -10,7 +10,7 @@ import (
 // MedianConfig configures NewMedian.
 type MedianConfig struct {
 	Metrics []string `config:"metrics" doc:"an experiment is judged by the first of these that its trials report"`
-	Goal    string   `config:"goal" doc:"which values are better; auto goes by the name of the metric" enum:"auto|minimize|maximize"`
+	Goal    string   `config:"goal" doc:"which values are better; auto knows metrics with a word such as loss, error, accuracy or score in their names" enum:"auto|minimize|maximize"`
 	Grace   float64  `config:"grace" doc:"the first step at which trials are judged" min:"0"`
 	Others  int      `config:"others" doc:"how many other trials are to have come to the step" min:"1" max:"100000"`
 }
@@ -28,11 +28,11 @@ func NewMedian() core.Factory[core.Admitter] {
 			"of the mean of what they reported up to it. Trials that failed or were cancelled do not count. Jobs without an experiment are let alone. It needs a backend whose jobs report: docs/early-stopping.md.",
 		Source: "Golovin et al., Google Vizier, KDD'17: median stopping rule",
 	}, MedianConfig{Metrics: []string{"loss", "accuracy"}, Goal: goalAuto, Grace: 1, Others: 3}, func(c MedianConfig, _ core.Settings) (core.Admitter, error) {
-		return newTrials(c.Metrics, c.Goal, fmt.Sprintf("median %+v", c), func() stopping.Rule {
+		return newTrials(c.Metrics, c.Goal, 0, fmt.Sprintf("median %+v", c), func() stopping.Rule {
 			return stopping.NewMedian(stopping.Median{Grace: c.Grace, Others: c.Others})
 		}), nil
 	})
 }
 
-// Validate refuses a list without metrics.
-func (c *MedianConfig) Validate() error { return checkMetrics(c.Metrics).Err() }
+// Validate refuses a list without metrics, metrics without a goal.
+func (c *MedianConfig) Validate() error { return checkMetrics(c.Metrics, c.Goal).Err() }

@@ -6,8 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/search"
@@ -23,31 +24,20 @@ const (
 	goalMaximize = "maximize"
 )
 
-// growing are parts of the names of metrics of which more is better, as goal: auto has it. Of all others less is.
-var growing = []string{"acc", "auc", "bleu", "f1", "iou", "map", "precision", "r2", "recall", "return", "reward", "score"}
-
-// moreIsBetter reports whether more is better of a metric.
-func moreIsBetter(goal, metric string) bool {
-	if goal != goalAuto {
-		return goal == goalMaximize
-	}
-	metric = strings.ToLower(metric)
-	if strings.Contains(metric, "loss") || strings.Contains(metric, "err") {
-		return false
-	}
-	return slices.ContainsFunc(growing, func(part string) bool { return strings.Contains(metric, part) })
-}
+// settlesAfter is the default of patience.
+const settlesAfter = 10 * time.Second
 
 // quietExperiments is how many experiments without a trial are remembered: their next trials may be yet to come.
 const quietExperiments = 256
 
 // trials is a policy that holds the trials of each experiment to a rule. Jobs of no experiment are let alone.
 type trials struct {
-	onEvents
 	metrics  []string
 	goal     string
-	settings string // what the rules are made of; a snapshot of others is of no use
+	patience time.Duration // for which nothing is to happen in an experiment before those that wait are settled
+	settings string        // what the rules are made of; a snapshot of others is of no use
 	rule     func() stopping.Rule
+	until    float64 // when the next experiment of which all wait is settled
 
 	groups   []*group // in the order of their first trials
 	byName   map[string]*group
@@ -61,9 +51,10 @@ type group struct {
 	name   string
 	metric string // empty before the first report
 	rule   stopping.Rule
-	live   []live // by job
-	quiet  int    // rounds up to that in which its last trial ended, in order to forget the first; 0 while there is one
-	news   int    // round in which anything became of it last
+	live   []live  // by job
+	quiet  int     // rounds up to that in which its last trial ended, in order to forget the first; 0 while there is one
+	news   int     // round in which anything became of it last
+	at     float64 // moment of that round
 }
 
 // live is a trial that has not ended.
@@ -88,14 +79,41 @@ type fresh struct {
 	job   core.JobID
 }
 
-func newTrials(metrics []string, goal, settings string, rule func() stopping.Rule) *trials {
-	return &trials{metrics: metrics, goal: goal, settings: settings, rule: rule, byName: map[string]*group{}}
+func newTrials(metrics []string, goal string, patience time.Duration, settings string, rule func() stopping.Rule) *trials {
+	return &trials{metrics: metrics, goal: goal, patience: patience, settings: settings, rule: rule, until: math.Inf(1), byName: map[string]*group{}}
 }
 
-// checkMetrics refuses a list without metrics, by which nobody could be judged.
-func checkMetrics(metrics []string) (problems core.Diagnostics) {
+// happened notes that something became of the experiment.
+func (g *group) happened(v *core.View) { g.news, g.at = v.Round, v.NowSeconds }
+
+// Standing is until an experiment of which all trials wait is to be settled. All else changes by events only.
+func (p *trials) Standing() core.Standing { return core.Standing{UntilSeconds: p.until} }
+
+// look finds the moment of Standing. That of an experiment whose time is up is settled by the next Review, whatever brings it about.
+func (p *trials) look(v *core.View) {
+	p.until = math.Inf(1)
+	for _, g := range p.groups {
+		if at := g.settlesAt(p.patience); at > v.NowSeconds && at < p.until && g.stuck(v) {
+			p.until = at
+		}
+	}
+}
+
+// settlesAt is the moment from which trials that wait are settled.
+func (g *group) settlesAt(patience time.Duration) float64 { return g.at + patience.Seconds() }
+
+// checkMetrics refuses a list without metrics, by which nobody could be judged, and metrics of which goal: auto cannot tell what is better.
+func checkMetrics(metrics []string, goal string) (problems core.Diagnostics) {
 	if len(metrics) == 0 {
 		problems = append(problems, core.Diagnostic{Path: "metrics", Summary: "is empty: no trial could be judged", Hint: "name what trials report, such as [loss]"})
+	}
+	for i, metric := range metrics {
+		if goal == goalAuto && direction(metric) == "" {
+			problems = append(problems, core.Diagnostic{
+				Path: fmt.Sprintf("metrics[%d]", i), Summary: fmt.Sprintf("which values of %q are better does not follow from its name", metric),
+				Hint: fmt.Sprintf("set goal to %s or %s", goalMinimize, goalMaximize),
+			})
+		}
 	}
 	return problems
 }
@@ -123,6 +141,7 @@ func (p *trials) Admit(_ context.Context, v *core.View, waiting []*core.Job) ([]
 			p.verdicts = append(p.verdicts, core.Verdict{Job: j.ID, Code: core.Defer, Reason: core.AwaitingResults, Message: p.explain(g, d)})
 		}
 	}
+	p.look(v)
 	return p.verdicts, nil
 }
 
@@ -132,13 +151,21 @@ func (p *trials) Ended(_ context.Context, v *core.View, jobs []*core.Job) error 
 		if j.Experiment == "" {
 			continue
 		}
-		g, l := p.enter(j, v.Round)
+		g, l := p.enter(j, v)
 		p.gather(g, l, j)
 		l.end = ended
 		if j.State != core.Completed {
 			l.end = endedLost
 		}
 	}
+	for _, g := range p.groups { // reports are told by time, whoever made them, and now: neither Review nor Admit need follow
+		for i := range g.live {
+			if j := v.Job(g.live[i].job); j != nil && j.Experiment == g.name {
+				p.gather(g, &g.live[i], j)
+			}
+		}
+	}
+	p.observe(v)
 	return nil
 }
 
@@ -146,16 +173,17 @@ func (p *trials) Review(_ context.Context, v *core.View, jobs []*core.Job) ([]co
 	p.verdicts = p.verdicts[:0]
 	for _, j := range jobs {
 		if j.Experiment != "" {
-			g, l := p.enter(j, v.Round)
+			g, l := p.enter(j, v)
 			p.gather(g, l, j)
 		}
 	}
 	p.observe(v)
 	for _, g := range p.groups {
-		if g.news != v.Round {
+		if g.at = min(g.at, v.NowSeconds); g.news != v.Round && v.NowSeconds >= g.settlesAt(p.patience) {
 			g.settle(v)
 		}
 	}
+	p.look(v) // Admit is not asked when those that wait are suspended
 	for _, j := range jobs {
 		g := p.byName[j.Experiment]
 		if g == nil {
@@ -172,7 +200,7 @@ func (p *trials) Review(_ context.Context, v *core.View, jobs []*core.Job) ([]co
 }
 
 // enter is the experiment of a job and the job in it, both of them new perhaps.
-func (p *trials) enter(j *core.Job, round int) (*group, *live) {
+func (p *trials) enter(j *core.Job, v *core.View) (*group, *live) {
 	g := p.byName[j.Experiment]
 	if g == nil {
 		g = &group{name: j.Experiment, rule: p.rule()}
@@ -182,7 +210,8 @@ func (p *trials) enter(j *core.Job, round int) (*group, *live) {
 	if !found {
 		g.live = slices.Insert(g.live, at, live{job: j.ID, step: -1})
 		g.rule.Enter(stopping.Trial(j.ID))
-		g.news, g.quiet = round, 0
+		g.quiet = 0
+		g.happened(v)
 	}
 	return g, &g.live[at]
 }
@@ -211,7 +240,7 @@ func (p *trials) gather(g *group, l *live, j *core.Job) {
 func (p *trials) observe(v *core.View) {
 	for ; int(p.next) < len(v.Jobs); p.next++ {
 		if j := v.Jobs[p.next]; j != nil && j.Experiment != "" {
-			p.enter(j, v.Round)
+			p.enter(j, v)
 		}
 	}
 	slices.SortFunc(p.fresh, func(a, b fresh) int {
@@ -223,7 +252,7 @@ func (p *trials) observe(v *core.View) {
 			value = -value // rules make everything small
 		}
 		f.group.rule.Report(stopping.Trial(f.job), f.Step, value)
-		f.group.news = v.Round
+		f.group.happened(v)
 	}
 	clear(p.fresh)
 	p.fresh = p.fresh[:0]
@@ -245,7 +274,7 @@ func (g *group) leave(v *core.View) {
 		}
 		g.rule.Leave(stopping.Trial(l.job), l.end == endedLost || j != nil && l.end == goesOn)
 		if j != nil || l.end != goesOn {
-			g.news = v.Round
+			g.happened(v)
 		} // otherwise a reviewer ended it, or admission rejected it, in the round before
 		return true
 	})
@@ -290,12 +319,15 @@ func (g *group) settle(v *core.View) {
 }
 
 // stuck reports whether trials wait for each other and for nobody else: none of the experiment can report as long as they wait. One that its owner suspended, or that another
-// policy has wait for results, cannot.
+// policy has wait for results, cannot; a pinned one that is to wait runs on, and can.
 func (g *group) stuck(v *core.View) (some bool) {
 	for _, l := range g.live {
 		j := v.Job(l.job)
 		switch g.rule.Decide(stopping.Trial(l.job)).Action {
 		case stopping.Wait:
+			if j.Pinned && j.State != core.Pending {
+				return false // it goes on all the same
+			}
 			some = true
 		case stopping.GoOn:
 			if !j.Suspended && !(j.State == core.Pending && j.WaitingReason == core.AwaitingResults) {
@@ -332,6 +364,7 @@ type learnedTrials struct {
 type learnedGroup struct {
 	Name, Metric string
 	Quiet        int
+	At           float64 // of what became of it last
 	Jobs         []core.JobID
 	Steps        []float64
 	Rule         json.RawMessage
@@ -345,7 +378,7 @@ func (p *trials) Snapshot() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		of := learnedGroup{Name: g.name, Metric: g.metric, Quiet: g.quiet, Rule: rule}
+		of := learnedGroup{Name: g.name, Metric: g.metric, Quiet: g.quiet, At: g.at, Rule: rule}
 		for _, t := range g.live {
 			of.Jobs, of.Steps = append(of.Jobs, t.job), append(of.Steps, t.step)
 		}
@@ -363,9 +396,9 @@ func (p *trials) Restore(learned []byte) error {
 	if l.Settings != p.settings {
 		return fmt.Errorf("the results are those of %s", l.Settings)
 	}
-	restored := newTrials(p.metrics, p.goal, p.settings, p.rule)
+	restored := newTrials(p.metrics, p.goal, p.patience, p.settings, p.rule)
 	for _, of := range l.Groups {
-		g := &group{name: of.Name, metric: of.Metric, quiet: of.Quiet, rule: p.rule()}
+		g := &group{name: of.Name, metric: of.Metric, quiet: of.Quiet, at: of.At, rule: p.rule()}
 		if restored.byName[g.name] != nil || g.name == "" || len(of.Jobs) != len(of.Steps) || !slices.IsSorted(of.Jobs) || len(of.Jobs) > 0 != (of.Quiet == 0) {
 			return fmt.Errorf("experiment %q has no trials of its own", g.name)
 		}
@@ -388,6 +421,7 @@ var (
 	_ core.Reviewer    = (*trials)(nil)
 	_ core.Historian   = (*trials)(nil)
 	_ core.Snapshotter = (*trials)(nil)
+	_ core.Steady      = (*trials)(nil)
 )
 
 // ladder is where rungs are, of values of which less is better.

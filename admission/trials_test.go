@@ -3,6 +3,7 @@ package admission
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func newExperiment(t *testing.T, f core.Factory[core.Admitter], raw map[string]a
 }
 
 // round lets happen what words say, and tells what the policy decides: "+a" submits a trial of experiment a, "3:loss@4=0.5" has job 3 report, "-3" ends it, "x3" has it
-// fail, "s3" suspends it, "p3" pins it.
+// fail, "s3" suspends it, "p3" pins it, "t1" has the round come a second after the one before, and not a minute.
 func (s *experiment) round(happens string) (decided []string) {
 	s.t.Helper()
 	s.v.Round++
@@ -61,6 +62,10 @@ func (s *experiment) round(happens string) (decided []string) {
 		}
 		if _, err := fmt.Sscanf(word[1:], "%d", &id); err != nil {
 			s.t.Fatalf("%s: %v", word, err)
+		}
+		if word[0] == 't' {
+			s.v.NowSeconds += float64(id) - 60
+			continue
 		}
 		j := s.v.Jobs[id]
 		switch word[0] {
@@ -109,6 +114,9 @@ func (s *experiment) round(happens string) (decided []string) {
 		}
 	}
 	pending = slices.DeleteFunc(pending, func(j *core.Job) bool { return s.v.Job(j.ID) == nil })
+	if len(pending) == 0 {
+		return decided // as a pipeline does
+	}
 	verdicts, err := s.policy.Admit(s.t.Context(), s.v, pending)
 	if err != nil {
 		s.t.Fatal(err)
@@ -176,17 +184,41 @@ func TestTrials(t *testing.T) {
 			[]string{"+a +a", "0:loss@2=2", "1:loss@3=1"},
 			[]string{"end 0 pruned: loss of 2 at step 2 is number 2 of 2 at rung 1, and the best 1 go on"},
 		},
-		"the last one failed":    {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "x1"}, []string{"admit 0"}},
-		"the last one ended":     {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "-1"}, []string{"admit 0"}},
-		"with a report at last":  {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "1:loss@2=1 -1"}, []string{"end 0 pruned: loss of 2 at step 2 is number 2 of 2 at rung 1, and the best 1 go on"}},
-		"which failed":           {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "1:loss@2=1 x1"}, []string{"admit 0"}},
-		"a pinned one goes on":   {NewSuccessiveHalving(), halving, []string{"+a +a", "p0 0:loss@2=2"}, nil},
+		"the last one failed":   {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "x1"}, []string{"admit 0"}},
+		"the last one ended":    {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "-1"}, []string{"admit 0"}},
+		"with a report at last": {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "1:loss@2=1 -1"}, []string{"end 0 pruned: loss of 2 at step 2 is number 2 of 2 at rung 1, and the best 1 go on"}},
+		"which failed":          {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "1:loss@2=1 x1"}, []string{"admit 0"}},
+		"a pinned one goes on":  {NewSuccessiveHalving(), halving, []string{"+a +a", "p0 0:loss@2=2"}, nil},
+		"a pinned one may report": {
+			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 3}, []string{"+a +a", "p0 0:loss@2=2", "1:loss@2=1", ""}, nil,
+		},
+		"until it ends": {
+			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 3}, []string{"+a +a", "p0 0:loss@2=2", "1:loss@2=1", "", "-0", ""}, []string{"admit 1"},
+		},
 		"the last one suspended": {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "s1"}, []string{"admit 0"}},
 		"more are to come": {
 			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 2}, []string{"+a", "0:loss@2=2", "+a", "", ""}, nil,
 		},
 		"and do not": {
 			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 2}, []string{"+a", "0:loss@2=2", ""}, []string{"admit 0"},
+		},
+		"and are late": {
+			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 2}, []string{"+a", "0:loss@2=2", "t0", "t9", "t0 +a", "t60"}, nil,
+		},
+		"and are too late": {
+			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 2}, []string{"+a", "0:loss@2=2", "t0", "t10"}, []string{"admit 0"},
+		},
+		"with more patience": {
+			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 2, "patience": "2m"}, []string{"+a", "0:loss@2=2", "", "t59"}, nil,
+		},
+		"with none": {
+			NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 2, "patience": "0s"}, []string{"+a", "0:loss@2=2", "t0"}, []string{"admit 0"},
+		},
+		"promotion is patient": {
+			NewASHA(), map[string]any{"variant": "promote", "reduction": 2}, []string{"+a", "0:loss@1=1", "t9"}, nil,
+		},
+		"and settles": {
+			NewASHA(), map[string]any{"variant": "promote", "reduction": 2}, []string{"+a", "0:loss@1=1", "t9", "t1"}, []string{"admit 0"},
 		},
 		"promotion needs results": {
 			NewASHA(),
@@ -243,16 +275,86 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-func TestMoreIsBetter(t *testing.T) {
-	for metric, want := range map[string]bool{
-		"loss": false, "accuracy": true, "Val_Accuracy": true, "accuracy_loss": false, "top1_error": false, "mIoU": true, "perplexity": false, "f1": true, "reward": true,
+// Trials that all wait are looked at again when patience is over, and others at events only.
+func TestStandsUntilTrialsAreSettled(t *testing.T) {
+	s := newExperiment(t, NewSuccessiveHalving(), map[string]any{"first": 2.0, "reduction": 2, "trials": 3, "patience": "15s"})
+	for i, tc := range []struct {
+		happens string
+		want    float64
+	}{
+		{"+a +a", math.Inf(1)}, {"0:loss@2=2", math.Inf(1)}, {"1:loss@2=1", 195}, {"t0", 195}, {"t5 +a", math.Inf(1)}, {"t5 s2", 200}, {"t10", math.Inf(1)},
 	} {
-		if got := moreIsBetter(goalAuto, metric); got != want {
-			t.Errorf("%s: more is better: %v", metric, got)
+		s.round(tc.happens)
+		if got := s.policy.(core.Steady).Standing().UntilSeconds; got != tc.want {
+			t.Errorf("after round %d stands until %v, want %v", i+1, got, tc.want)
 		}
-		if moreIsBetter(goalMinimize, metric) || !moreIsBetter(goalMaximize, metric) {
-			t.Errorf("%s: the goal that is set does not hold", metric)
+	}
+}
+
+// What trials reported before they ended, and how they did, is in a snapshot of a round in which nobody else is asked about.
+func TestEndsAreKept(t *testing.T) {
+	for name, tc := range map[string]struct{ before, ends, want string }{
+		"completed": {"+a", "0:loss@1=1 -0", "end 1 pruned: loss of 2 at step 1 is number 2 of 2 at rung 1, and the best 1 go on"},
+		"failed":    {"+a 0:loss@1=1", "x0", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := map[string]any{"reduction": 2, "trials": 2}
+			s := newExperiment(t, NewSuccessiveHalving(), config)
+			s.round(tc.before)
+			s.round(tc.ends)
+			learned, err := s.policy.(core.Snapshotter).Snapshot()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.policy = coretest.Component(NewSuccessiveHalving(), config, nil)
+			if err := s.policy.(core.Snapshotter).Restore(learned); err != nil {
+				t.Fatal(err)
+			}
+			s.round("+a")
+			if got := strings.Join(s.round("1:loss@1=2"), "; "); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestDirection(t *testing.T) {
+	for goal, metrics := range map[string][]string{
+		goalMinimize: {"loss", "val_loss", "Val/Loss", "top1_error", "perplexity", "mape", "rmse", "loss2", "err@5"},
+		goalMaximize: {"accuracy", "Val_Accuracy", "acc", "acc1", "acc@5", "mIoU", "f1", "macro-f1", "reward", "AUC", "mean score", "map"},
+		"":           {"inaccuracy", "cost", "ndcg", "psnr", "top1", "hits@10", "1-accuracy", "accuracy_loss", "closs", "mapped", "", "_", "10"},
+	} {
+		for _, metric := range metrics {
+			if got := direction(metric); got != goal {
+				t.Errorf("%q: got %q, want %q", metric, got, goal)
+			}
+			if more := moreIsBetter(goalAuto, metric); more != (goal == goalMaximize) || moreIsBetter(goalMinimize, metric) || !moreIsBetter(goalMaximize, metric) {
+				t.Errorf("%q: more is better: %v, or the goal that is set does not hold", metric, more)
+			}
 		}
+	}
+}
+
+func TestMetricsThatNeedAGoal(t *testing.T) {
+	for name, f := range map[string]core.Factory[core.Admitter]{"median": NewMedian(), "asha": NewASHA(), "successive_halving": NewSuccessiveHalving(), "hyperband": NewHyperband()} {
+		t.Run(name, func(t *testing.T) {
+			raw := map[string]any{"metrics": []any{"loss", "cost", "hits@10"}}
+			_, problems := f.Decode(raw)
+			var got []string
+			for _, d := range problems {
+				got = append(got, fmt.Sprintf("%s: %s; %s", d.Path, d.Summary, d.Hint))
+			}
+			if diff := cmp.Diff([]string{
+				`metrics[1]: which values of "cost" are better does not follow from its name; set goal to minimize or maximize`,
+				`metrics[2]: which values of "hits@10" are better does not follow from its name; set goal to minimize or maximize`,
+			}, got); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			raw["goal"] = goalMaximize
+			if _, problems := f.Decode(raw); len(problems) > 0 {
+				t.Errorf("with a goal: %v", problems)
+			}
+		})
 	}
 }
 

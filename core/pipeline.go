@@ -216,6 +216,7 @@ func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
 			if err := p.takeStanding(c.ID, c.Policy, 0); err != nil {
 				return err
 			}
+			s.expectReview(c.Policy)
 			return s.takeVerdicts(c.ID, verdicts)
 		}); err != nil {
 			return false, err
@@ -351,16 +352,16 @@ func (p *Pipeline) scale(ctx context.Context) error {
 }
 
 // wake says when the next round is due at the latest: at the next interval, or later while every stage is steady. Without an
-// interval, only the moment that the elasticity named calls for one.
+// interval, only the moments call for one that the elasticity named, or reviewers while jobs are held back.
 func (p *Pipeline) wake() Wake {
 	w := Wake{BySeconds: math.Inf(1), IntervalSeconds: p.options.IntervalSeconds, OnEvents: p.options.OnEvents, OnReports: p.onReports()}
 	v, interval := &p.state.view, p.options.IntervalSeconds
 	if len(p.state.candidates)+len(p.state.pending) == 0 {
-		w.BySeconds = p.state.pools.again
+		w.BySeconds = min(p.state.pools.again, p.state.nextReview())
 		return w
 	}
 	if interval == 0 {
-		w.BySeconds = min(p.state.reviseAt, p.state.pools.again)
+		w.BySeconds = min(p.state.reviseAt, p.state.pools.again, p.state.nextReview())
 		if p.state.outgrown || p.state.undecided() {
 			w.BySeconds = v.NowSeconds
 		}
@@ -383,5 +384,5 @@ func (p *Pipeline) StandsUntil() float64 {
 			return s.view.NowSeconds
 		}
 	}
-	return min(p.standing.UntilSeconds, s.pools.again)
+	return min(p.standing.UntilSeconds, s.pools.again, s.nextReview())
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"math"
 	"slices"
 )
 
@@ -33,6 +34,7 @@ func (p *Pipeline) review(ctx context.Context) error {
 			if err != nil {
 				return s.malfunction(c.ID, "review", err)
 			}
+			s.expectReview(c.Policy)
 			return s.takeReview(c.ID, verdicts)
 		}); err != nil {
 			return err
@@ -170,6 +172,26 @@ func (s *state) undecided() bool {
 	return s.paused || len(s.held) > 0 && (len(s.report.Ended) > 0 || slices.ContainsFunc(s.report.Events, func(e Event) bool {
 		return e.Kind != JobProgressed && e.Kind != JobMeasured
 	}))
+}
+
+// expectReview takes in when a reviewer wants to look again, though nothing happens until then, at those that are held back.
+func (s *state) expectReview(policy any) {
+	if _, looks := policy.(Reviewer); !looks {
+		return
+	}
+	if steady, ok := policy.(Steady); ok {
+		if at := steady.Standing().UntilSeconds; at > s.view.NowSeconds {
+			s.reviewAt = min(s.reviewAt, at)
+		}
+	}
+}
+
+// nextReview is when reviewers want to look again at those that are held back; +Inf while none is.
+func (s *state) nextReview() float64 {
+	if len(s.held) == 0 {
+		return math.Inf(1)
+	}
+	return s.reviewAt
 }
 
 // letGo takes a job's devices away in this round, before anybody is asked about them.

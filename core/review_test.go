@@ -191,6 +191,51 @@ func TestRoundsFollowWhileJobsAreHeldBack(t *testing.T) {
 	}
 }
 
+// patient is a judge that wants to look again at jobs held back at a moment.
+type patient struct {
+	judge
+	until float64
+}
+
+func (p patient) Standing() core.Standing { return core.Standing{UntilSeconds: p.until} }
+
+// A reviewer is asked again at the moment that it names while jobs are held back, also without an interval; other admitters are not, nor is one whose moment is gone.
+func TestReviewersNameTheMomentOfTheNextRound(t *testing.T) {
+	never := math.Inf(1)
+	for name, tc := range map[string]struct {
+		admitter core.Admitter
+		interval float64
+		want     []float64
+	}{
+		"a moment":              {patient{until: 70}, 0, []float64{never, never, 60, 70, never}},
+		"on a grid":             {patient{until: 170}, 60, []float64{never, 180, 120, 180, 180}},
+		"no reviewer":           {steadyAdmit{admitAll{}, core.Standing{UntilSeconds: 70}}, 0, []float64{never, never, never, never, never}},
+		"one that does not say": {judge{}, 0, []float64{never, never, 60, never, never}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &script{observations: []core.Observation{
+				{Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4)}},
+				{NowSeconds: 60, Events: []core.Event{reported(0, 60, 1, 0)}},
+				{NowSeconds: 60},
+				{NowSeconds: 75},
+			}}
+			stages := steady(forEver)
+			stages.Admission[0].Policy = tc.admitter
+			p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: tc.interval, OnEvents: true}, nil)
+			if err := p.Run(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			var by []float64
+			for _, w := range b.wakes {
+				by = append(by, w.BySeconds)
+			}
+			if diff := cmp.Diff(tc.want, by); diff != "" {
+				t.Error("rounds due by, want, got:", diff)
+			}
+		})
+	}
+}
+
 // obituary is a judge that is told how jobs end.
 type obituary struct {
 	judge

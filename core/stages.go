@@ -37,7 +37,8 @@ type Reviewer interface {
 	Admitter
 	// Review answers for admitted jobs and for those that a reviewer holds back, in JobID order; one without a verdict stays as it is. It is asked before
 	// the other stages of a round, when admitted jobs told of their metrics since the round before, or jobs are held back; jobs are all of these, by
-	// JobID. While some are held back, a round in which anything happened is followed by another, so that a reviewer can wait for what comes of it.
+	// JobID. While some are held back, a round in which anything happened is followed by another, so that a reviewer can wait for what comes of it; it is
+	// also asked again at the moment up to which its answer stands, if it is Steady.
 	// End ends a job, which counts as completed, with the reason of the verdict. Defer takes the devices and the admission of a job that is not pinned:
 	// it is held back until Admit, which is asked about it from the next round on, lets it go on. A job that Admit defers as awaiting results is held back as
 	// well. The Admit of reviewers is asked before that of other admitters. Admit, and Defer for one that is held back, do nothing.

@@ -18,6 +18,7 @@ type state struct {
 	reports    [][]Reports // by JobID and Job.Measured, of configurations that were reported of again; shorter without
 	running    []*Job      // by JobID
 	reviseAt   float64     // when the elasticity is to be asked about running jobs though no event touched them
+	reviewAt   float64     // when reviewers want to look again, though nothing happens, at jobs that are held back
 
 	stale     []*Job // jobs whose response must be asked for, by JobID
 	asked     []*Job // pending jobs that every admitter so far admits
@@ -65,7 +66,7 @@ type mark struct {
 func (s *state) init(c *Cluster, o RoundOptions) {
 	s.sharing = c.Sharing
 	s.view = View{IntervalSeconds: o.IntervalSeconds, OnEvents: o.OnEvents, Cluster: c, Devices: c.UsableDevices(), unpinned: true}
-	s.report.View, s.devices, s.reviseAt, s.pools.again = &s.view, c.Devices(), math.Inf(1), math.Inf(1)
+	s.report.View, s.devices, s.reviseAt, s.reviewAt, s.pools.again = &s.view, c.Devices(), math.Inf(1), math.Inf(1), math.Inf(1)
 }
 
 // decideBy takes in who decides: it counts the devices that a job can have at once under an allocator, and tells whether deadlines
@@ -107,7 +108,7 @@ func (s *state) observe(seen Observation) error {
 	v.Changed = v.Changed[:0]
 	s.report.Events = s.skipTold(seen.Events)
 	s.report.Ended, s.report.Verdicts = s.report.Ended[:0], s.report.Verdicts[:0]
-	s.suspended, s.reported, s.paused = s.suspended[:0], s.reported[:0], false
+	s.suspended, s.reported, s.paused, s.reviewAt = s.suspended[:0], s.reported[:0], false, math.Inf(1)
 	for i := range s.report.Events {
 		if err := s.take(&s.report.Events[i]); err != nil {
 			return fmt.Errorf("round %d: %w", v.Round, err)

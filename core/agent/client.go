@@ -183,8 +183,9 @@ func (c *Client) write(conn net.Conn, hello *Hello, ended chan struct{}) (all bo
 	c.repeat(hello)
 	for closing := false; ; {
 		if l, full := c.out.take(); full {
+			said := slices.Concat(c.said.Metrics, l.Metrics)
 			c.said.add(l)
-			c.said.Metrics = ascending(c.said.Metrics)
+			c.said.Metrics = ascending(said)
 			if err := writeLine(conn, l); err != nil {
 				return false, err
 			}
@@ -203,14 +204,28 @@ func (c *Client) write(conn net.Conn, hello *Hello, ended chan struct{}) (all bo
 	}
 }
 
-// ascending are the values of metrics without those that were told again: of each one, those of steps that grow up to the last.
+// ascending are the values of metrics without those that were told again: of each one, those of steps that grow up to the last. Of too many, they are the last of each metric
+// and the latest of the rest.
 func ascending(metrics []Metric) []Metric {
-	kept := metrics[:0]
-	for i, m := range metrics {
-		if !slices.ContainsFunc(metrics[i+1:], func(o Metric) bool { return o.Name == m.Name && o.Step <= m.Step }) {
-			kept = append(kept, m)
-		}
+	least := map[string]float64{} // step of each metric after which nothing before counts
+	for _, m := range metrics {
+		least[m.Name] = 0
 	}
+	room := mostMetrics - len(least)
+	clear(least)
+	var kept []Metric
+	for _, m := range slices.Backward(metrics) {
+		step, known := least[m.Name]
+		if known && (m.Step >= step || room <= 0) {
+			continue
+		}
+		if known {
+			room--
+		}
+		least[m.Name] = m.Step
+		kept = append(kept, m)
+	}
+	slices.Reverse(kept)
 	return kept
 }
 
@@ -219,11 +234,12 @@ func (c *Client) leaveWords() {
 	if c.environment.Rank != 0 || c.environment.Rendezvous == "" {
 		return
 	}
-	words := c.said
+	words, metrics := c.said, c.said.Metrics
 	if l, full := c.out.take(); full {
 		words.add(l)
+		metrics = slices.Concat(metrics, l.Metrics)
 	}
-	words.Hello, words.Metrics = nil, ascending(words.Metrics)
+	words.Hello, words.Metrics = nil, ascending(metrics)
 	if err := writeLastWords(c.environment.Rendezvous, words); err != nil {
 		c.fail(err)
 	}

@@ -21,7 +21,7 @@ type Config struct {
 	Goal       string           `config:"goal" required:"true" doc:"whether a good value is a small or a large one" enum:"minimize|maximize"`
 	Space      []map[string]any `config:"space" doc:"the hyper-parameters, each with its name and what values it may have; none for a search that brings its own"`
 	Search     search.Setting   `config:"search" doc:"where trials come from"`
-	Job        map[string]any   `config:"job" doc:"the job that a trial is, with the keys of a job in a job file but name and submit; in its command, its environment and its dir \"${NAME}\" stands for the hyper-parameter of that name"`
+	Job        map[string]any   `config:"job" doc:"the job that a trial is, with the keys of a job in a job file but name, submit and experiment; in its command, its environment and its dir \"${NAME}\" stands for the hyper-parameter of that name"`
 	Simulated  Simulated        `config:"simulated" doc:"how trials go in a simulation"`
 }
 
@@ -94,6 +94,11 @@ func (c *Config) check() (*plan, core.Diagnostics) {
 	}
 	if len(p.space) > 0 {
 		names := p.names()
+		for i, name := range names {
+			if slices.Contains(reserved, name) {
+				problem(fmt.Sprintf("space[%d].name", i), fmt.Sprintf("%q stands for something else in the job of a trial", name), "choose another name")
+			}
+		}
 		for _, named := range [...]struct{ path, name string }{{"simulated.width", s.Width}, {"simulated.quality", s.Quality}, {"simulated.noise", s.Noise}} {
 			if named.name != "" && !slices.Contains(names, named.name) {
 				problem(named.path, fmt.Sprintf("there is no hyper-parameter %q", named.name), core.SuggestHint(named.name, "hyper-parameters", names))

@@ -123,7 +123,33 @@ type experiment struct {
 // identity is the same for experiments that submit the same trials when they hear the same of them.
 func (e *experiment) identity() string {
 	text, _ := json.Marshal(&e.plan.Config) // what was decoded from a config can be
+	var settings any
+	_ = json.Unmarshal(text, &settings)
+	text, _ = json.Marshal(given(settings)) // a config that is written out and read again has empty lists where there were none
 	return fmt.Sprintf("%d %x", e.seed, sha256.Sum256(text))
+}
+
+// given leaves out of settings what says nothing.
+func given(settings any) any {
+	switch of := settings.(type) {
+	case map[string]any:
+		for key, value := range of {
+			if of[key] = given(value); of[key] == nil {
+				delete(of, key)
+			}
+		}
+		if len(of) == 0 {
+			return nil
+		}
+	case []any:
+		for i := range of {
+			of[i] = given(of[i])
+		}
+		if len(of) == 0 {
+			return nil
+		}
+	}
+	return settings
 }
 
 // react begins the search of a run, or goes on with that of a record.

@@ -20,13 +20,13 @@ type Template struct {
 // templateName stands for the name of a job that is yet to be made.
 const templateName = "template"
 
-// DecodeTemplate reads a template whose keys are those of a job in a job file, but for its name, the moment of its submission and, where it is only simulated,
+// DecodeTemplate reads a template whose keys are those of a job in a job file, but for its name, its experiment, the moment of its submission and, where it is only simulated,
 // its command. Problems have paths that begin with the one given.
 func DecodeTemplate(path string, raw map[string]any) (*Template, core.Diagnostics) {
 	keys := make(map[string]any, len(raw)+2)
 	var found core.Diagnostics
 	maps.Copy(keys, raw)
-	for _, key := range [...]string{"name", "submit"} {
+	for _, key := range [...]string{"name", "submit", "experiment"} {
 		if _, given := raw[key]; given {
 			found = append(found, core.Diagnostic{Path: core.JoinPath(path, key), Summary: "is set for each of the jobs", Hint: "leave it out"})
 			delete(keys, key)

@@ -28,6 +28,7 @@ def main():
     loader = job.loader(train, o.batch)
     for epoch in job.epochs(o.epochs):
         model.train()
+        loss = torch.tensor(float("nan"))  # of an epoch all of which was learned before a restart
         for inputs, targets in loader:
             began = time.monotonic()
             optimizer.zero_grad()

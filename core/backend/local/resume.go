@@ -155,6 +155,10 @@ func (b *Backend) goOn(ctx context.Context, o *Opener, m *journal.Meta, w *workl
 		return b.refuse(fmt.Sprintf("holds schema %q, this program reads %q", m.Schema, journal.Schema), "end the run with the program that began it, or begin anew with --fresh")
 	}
 	if m.Workload == "" && m.Identity != o.identity || m.Workload != "" && m.Workload != identityOf(w) {
+		if w.React != nil {
+			return b.refuse("holds a run whose search began with other settings, or another seed, and can be gone on with",
+				"run it again with those; give this one another name with --name; or begin anew with --fresh, which removes its jobs and their logs")
+		}
 		return b.refuse("holds a run that began with other jobs, which can be gone on with",
 			"run it with those again, and submit more with quartet submit; give this one another name with --name; or begin anew with --fresh, which removes its jobs and their logs")
 	}

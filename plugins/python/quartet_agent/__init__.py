@@ -369,13 +369,17 @@ class Agent:
 
 
 def _ascending(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Values without those that were told again: of each metric, those of steps that grow up to the last."""
-    kept, least = [], {}
+    """Values without those that were told again: of each metric, those of steps that grow up to the last. Of too many, the last of each metric and the latest of the rest."""
+    kept: list[dict[str, Any]] = []
+    least: dict[str, float] = {}
+    room = _MOST_METRICS - len({m["name"] for m in metrics})
     for m in reversed(metrics):
-        if m["step"] < least.get(m["name"], math.inf):
-            least[m["name"]] = m["step"]
+        first = m["name"] not in least
+        if first or m["step"] < least[m["name"]] and room > 0:
+            room -= not first
             kept.append(m)
-    return kept[::-1][-_MOST_METRICS:]
+        least[m["name"]] = min(m["step"], least.get(m["name"], math.inf))
+    return kept[::-1]
 
 
 class _Ended(Exception):
