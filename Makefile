@@ -103,7 +103,7 @@ tune: ## search for hyper-parameters of real PyTorch trainings, with and without
 		echo "make tune: SKIPPED: $(QUARTET_TORCH) has no torch or no scikit-learn (apt install python3-torch python3-sklearn, or QUARTET_TORCH=PYTHON)"; \
 	else \
 		optuna="$${QUARTET_OPTUNA:-}"; \
-		if [ -z "$$optuna" ] && $(MAKE) --no-print-directory $(BIN)/optuna > /dev/null 2>&1; then optuna=$(BIN)/optuna/bin/python3; fi; \
+		if [ -z "$$optuna" ] && $(MAKE) --no-print-directory $(BIN)/optuna > /dev/null 2>&1 && [ -x $(BIN)/optuna/bin/python3 ]; then optuna=$(BIN)/optuna/bin/python3; fi; \
 		$(GO) build -o $(BIN)/quartet ./cmd/quartet && \
 		$(QUARTET_TORCH) plugins/python/tests/tune.py $(BIN)/quartet --optuna "$$optuna" $(TUNE); \
 	fi
