@@ -43,6 +43,14 @@ func direction(metric string) string {
 	}
 }
 
+// Goal is what an admission that judges trials is to do with a metric, minimize or maximize, where its own goal may be auto.
+func Goal(goal, metric string) string {
+	if moreIsBetter(goal, metric) {
+		return goalMaximize
+	}
+	return goalMinimize
+}
+
 // moreIsBetter reports whether more is better of a metric.
 func moreIsBetter(goal, metric string) bool {
 	if goal == goalAuto {
