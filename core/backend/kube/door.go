@@ -78,7 +78,13 @@ type speech struct {
 	report       *agent.Report
 	checkpointed *float64
 	worlds       bool // it takes another world while it runs
-	metrics      []agent.Metric
+	metrics      []heardMetric
+}
+
+// heardMetric is a value of a metric, which a replica that connects again may say again.
+type heardMetric struct {
+	agent.Metric
+	again bool
 }
 
 // mostUnheard bounds how many values of a job's metrics wait until somebody looks: of more, the oldest are forgotten.
@@ -347,7 +353,9 @@ func (d *door) hear(e *agent.Event) {
 	}
 	s.worlds = s.worlds || e.Hello != nil && e.Hello.Worlds
 	if len(e.Metrics) > 0 {
-		s.metrics = append(s.metrics, e.Metrics...)
+		for _, m := range e.Metrics {
+			s.metrics = append(s.metrics, heardMetric{m, e.Hello != nil})
+		}
 		s.metrics = s.metrics[max(len(s.metrics)-mostUnheard, 0):]
 		wake(d.world.happened)
 	}

@@ -93,9 +93,12 @@ func (b *Backend) take(j *job, s *speech, now float64) {
 		return
 	}
 	j.said.worlds = j.said.worlds || s.worlds
-	for _, m := range s.metrics {
+	for _, said := range s.metrics {
+		m := said.Metric
 		known := slices.IndexFunc(j.said.metrics, func(o agent.Metric) bool { return o.Name == m.Name })
 		switch {
+		case known >= 0 && said.again && m.Step <= j.said.metrics[known].Step && m != j.said.metrics[known]:
+			continue // it was heard, and others after it
 		case known < 0:
 			j.said.metrics = append(j.said.metrics, m)
 		case j.said.metrics[known] == m:
