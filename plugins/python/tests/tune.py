@@ -43,7 +43,7 @@ def variants(python):
 
 
 def command(epochs, sample_seconds):
-    words = ["python3", "examples/torch/digits.py", "--epochs", str(epochs), "--rate", "${rate}", "--momentum", "${momentum}", "--width", "${width}",
+    words = ["python3", "examples/torch/digits_trial.py", "--epochs", str(epochs), "--rate", "${rate}", "--momentum", "${momentum}", "--width", "${width}",
              "--sample-seconds", str(sample_seconds)]
     return f"workload.config.job.command={json.dumps(words)}"
 
