@@ -85,7 +85,7 @@ func TestSessionOfThePage(t *testing.T) {
 func TestProgramOfThePage(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("no python3")
+		t.Skip("there is no python3 in PATH; install it: the test runs the program of the page")
 	}
 	sources, err := filepath.Abs("../../plugins/python")
 	if err != nil {

@@ -309,7 +309,7 @@ func TestRecordWithoutFolder(t *testing.T) {
 // Records that were made before this change are gone on with: what a search proposes is part of what it promises.
 func TestRecordsOfBefore(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
-		t.Skip("logarithms differ in the last bit on other processors")
+		t.Skip("the records are those of an amd64 processor: logarithms differ in the last bit on others; run the test there")
 	}
 	for _, kind := range []string{"random", "tpe", "grid"} {
 		t.Run(kind, func(t *testing.T) {
