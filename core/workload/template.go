@@ -13,8 +13,6 @@ import (
 // Template is a job of which many are made that differ in their names and in what stands for "${NAME}" in their commands, environments and working folders.
 type Template struct {
 	entry jobEntry
-	// Program reports whether it says what to run: one that does not can only be simulated.
-	Program bool
 }
 
 // templateName stands for the name of a job that is yet to be made.
@@ -34,14 +32,15 @@ func DecodeTemplate(path string, raw map[string]any) (*Template, core.Diagnostic
 	}
 	keys["name"] = templateName
 	t := &Template{}
-	if _, t.Program = raw["command"]; !t.Program {
+	_, runs := raw["command"]
+	if !runs { // it can only be simulated
 		keys["command"] = []any{templateName}
 	}
 	for _, d := range t.entry.decode(keys) {
 		d.Path = core.JoinPath(path, d.Path)
 		found = append(found, d)
 	}
-	if !t.Program {
+	if !runs {
 		t.entry.Command = nil
 	}
 	if len(found) > 0 {
