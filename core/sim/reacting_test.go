@@ -117,6 +117,17 @@ func observed(t *testing.T, s *Simulator, w core.Wake) string {
 	return strings.Join(list, " ")
 }
 
+// oneAfterAnother submits b when a has finished.
+func oneAfterAnother(what string) []workload.Answer {
+	switch what {
+	case "begin":
+		return []workload.Answer{submitOf("a", 10)}
+	case "a finished":
+		return []workload.Answer{submitOf("b", 1)}
+	}
+	return nil
+}
+
 func TestReacting(t *testing.T) {
 	seat := func(i int) core.Seat { return seats(0, core.DeviceSet(1)<<i) }
 	end := func(job string) []workload.Answer {
@@ -245,15 +256,7 @@ func TestReacting(t *testing.T) {
 		},
 		"in whole steps": {
 			config: Config{Publication: Publication{Progress: wholeSteps, FirstRound: atStart}}, wake: every(30),
-			answer: func(what string) []workload.Answer {
-				switch what {
-				case "begin":
-					return []workload.Answer{submitOf("a", 10)}
-				case "a finished":
-					return []workload.Answer{submitOf("b", 1)}
-				}
-				return nil
-			},
+			answer: oneAfterAnother,
 			steps: []step{
 				{"0: job_submitted 0 at 0", []core.Change{start(0, seat(0))}},
 				{"30: job_finished 0 at 30 job_submitted 1 at 30", []core.Change{start(1, seat(0))}},
@@ -264,15 +267,7 @@ func TestReacting(t *testing.T) {
 		},
 		"back to back": {
 			config: Config{Publication: Publication{Progress: backToBack, FirstRound: atStart}}, wake: every(30),
-			answer: func(what string) []workload.Answer {
-				switch what {
-				case "begin":
-					return []workload.Answer{submitOf("a", 10)}
-				case "a finished":
-					return []workload.Answer{submitOf("b", 1)}
-				}
-				return nil
-			},
+			answer: oneAfterAnother,
 			steps: []step{
 				{"0: job_submitted 0 at 0", []core.Change{start(0, seat(0))}},
 				{"10: job_finished 0 at 10 job_submitted 1 at 10", []core.Change{start(1, seat(0))}},
