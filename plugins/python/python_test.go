@@ -391,21 +391,7 @@ func (m curveMirrored) AdmitCandidates(ctx context.Context, v *core.View, admitt
 // Review asks Python, which lets everybody go on, and holds jobs back.
 func (m curveMirrored) Review(ctx context.Context, v *core.View, reported []*core.Job) ([]core.Verdict, error) {
 	_, err := m.CurveAdmitter.(core.Reviewer).Review(ctx, v, reported)
-	return reviewBySteps(reported), err
-}
-
-// reviewBySteps ends some of the jobs that report, and holds others back.
-func reviewBySteps(reported []*core.Job) (verdicts []core.Verdict) {
-	for _, j := range reported {
-		switch p, told := j.Series("loss").Latest(); {
-		case !told:
-		case p.Step > 4:
-			verdicts = append(verdicts, core.Verdict{Job: j.ID, Code: core.End, Reason: core.Converged})
-		case p.Step > 2:
-			verdicts = append(verdicts, core.Verdict{Job: j.ID, Code: core.Defer, Reason: core.AwaitingResults})
-		}
-	}
-	return verdicts
+	return coretest.ReviewBySteps(reported), err
 }
 
 type echoed struct {
@@ -464,7 +450,7 @@ func (m mirrored) Review(ctx context.Context, v *core.View, reported []*core.Job
 		return nil, err
 	}
 	m.compare(v, reported, verdicts)
-	return reviewBySteps(reported), nil
+	return coretest.ReviewBySteps(reported), nil
 }
 
 func (m mirrored) compare(v *core.View, asked []*core.Job, verdicts []core.Verdict) {

@@ -96,20 +96,7 @@ func (m *curveMirror) AdmitCandidates(_ context.Context, v *core.View, admitted,
 func (m *mirror) Review(_ context.Context, v *core.View, reported []*core.Job) ([]core.Verdict, error) {
 	err := m.look(v, nil, nil)
 	m.encoder.SendAgain()
-	return reviewBySteps(reported), err
-}
-
-func reviewBySteps(reported []*core.Job) (verdicts []core.Verdict) {
-	for _, j := range reported {
-		switch p, told := j.Series("loss").Latest(); {
-		case !told:
-		case p.Step > 4:
-			verdicts = append(verdicts, core.Verdict{Job: j.ID, Code: core.End, Reason: core.Converged})
-		case p.Step > 2:
-			verdicts = append(verdicts, core.Verdict{Job: j.ID, Code: core.Defer, Reason: core.AwaitingResults})
-		}
-	}
-	return verdicts
+	return coretest.ReviewBySteps(reported), err
 }
 
 // Allocate gives every candidate its least.

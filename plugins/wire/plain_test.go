@@ -73,7 +73,7 @@ func (b *before) Admit(_ context.Context, v *core.View, _ []*core.Job) ([]core.V
 
 // Review stands for another admission, which holds jobs back and ends them.
 func (*before) Review(_ context.Context, _ *core.View, reported []*core.Job) ([]core.Verdict, error) {
-	return reviewBySteps(reported), nil
+	return coretest.ReviewBySteps(reported), nil
 }
 
 // A plugin built before is told of what changes in the words that it knows.
