@@ -107,6 +107,7 @@ func (f *Forecast) At(step float64) float64 {
 	if !(step > f.Last.Step) {
 		return f.Last.Loss
 	}
+	step = min(step, math.MaxFloat64) // of a parameter that is 0, an infinite one makes no number
 	loss := f.Last.Loss + f.Slope*(step-f.Last.Step)
 	if f.OnCurve {
 		// The curve says how much is gained from the last point on: that it misses the point is no gain.

@@ -205,3 +205,11 @@ func BenchmarkForecast(b *testing.B) {
 		f.Forecast(points)
 	}
 }
+
+// An infinite step is the largest that there is.
+func TestForecastAtAnInfiniteStep(t *testing.T) {
+	f := Forecast{Curve: Curve{Family: SubLinear, P: [4]float64{0, 1, 1, 0}}, OnCurve: true, Last: Point{Step: 1, Loss: 0.5}, Slope: -0.1}
+	if got, want := f.At(math.Inf(1)), f.At(math.MaxFloat64); got != want || got > 1e-300 {
+		t.Errorf("%v at an infinite step, %v at the largest; want 0 at both", got, want)
+	}
+}
