@@ -168,7 +168,12 @@ func TestTrials(t *testing.T) {
 		"the first metric that is reported is the experiment's": {
 			NewASHA(), half, []string{"+a +a +a", "0:accuracy@1=0.5", "1:loss@1=9 1:accuracy@1=0.25", "2:loss@1=10"}, nil,
 		},
-		"reports of before, told again": {NewASHA(), half, []string{"+a +a", "0:loss@1=1", "0:loss@1=9", "1:loss@1=0.5"}, nil},
+		"reports of before, told again":       {NewASHA(), half, []string{"+a +a", "0:loss@1=1", "0:loss@1=9", "1:loss@1=0.5"}, nil},
+		"reports of a round are told by time": {NewASHA(), half, []string{"+a +a +a", "t30 2:loss@1=3 t70 1:loss@1=2 t70 0:loss@1=1"}, nil},
+		"so are those of one that ended":      {NewASHA(), half, []string{"+a +a +a", "t30 2:loss@1=3 t70 1:loss@1=2 t70 0:loss@1=1 -0"}, nil},
+		"what those told that were pruned counts": {
+			NewASHA(), nil, []string{"+a +a +a +a +a +a", "0:loss@1=1 1:loss@1=2 2:loss@1=3", "3:loss@1=10", "4:loss@1=11", "5:loss@1=1.5"}, nil,
+		},
 		"halving has them wait": {
 			NewSuccessiveHalving(), halving,
 			[]string{"+a +a", "0:loss@2=1"},
