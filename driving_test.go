@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -338,5 +340,41 @@ func TestDrivenRunIsStopped(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// begun is a run by its name.
+type begun struct {
+	backend.Driven
+	name string
+}
+
+func (b begun) Begun() string { return b.name }
+
+// The record of a run is kept as long as it is gone on with, and removed by the next run; nothing else is touched.
+func TestRecordsOfRuns(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"search-1.jsonl", "search-2.jsonl", "search-notes.txt", "other-1.jsonl", "search.jsonl"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := openRecord(dir, begun{name: "2"})
+	if want := filepath.Join(dir, "search-2.jsonl"); err != nil || got != want {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+	var left []string
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		left = append(left, f.Name())
+	}
+	if diff := cmp.Diff([]string{"other-1.jsonl", "search-2.jsonl", "search-notes.txt", "search.jsonl"}, left); diff != "" {
+		t.Error("files (-want +got)", diff)
+	}
+	if _, err := openRecord(filepath.Join(dir, "nowhere"), begun{name: "2"}); err == nil {
+		t.Error("no error of a folder that is not there")
 	}
 }
