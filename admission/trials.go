@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/search"
 	"github.com/quartet-sched/quartet/core/stopping"
 )
 
@@ -426,5 +425,5 @@ var (
 
 // ladder is where rungs are, of values of which less is better.
 func ladder(first, most float64, reduction int) stopping.Ladder {
-	return stopping.Ladder{First: first, Eta: float64(reduction), Most: most, Goal: search.Minimize}
+	return stopping.Ladder{First: first, Eta: float64(reduction), Most: most, Goal: core.Minimize}
 }

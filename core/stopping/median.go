@@ -6,14 +6,14 @@ import (
 	"math"
 	"slices"
 
-	"github.com/quartet-sched/quartet/core/search"
+	"github.com/quartet-sched/quartet/core"
 )
 
 // Median is the settings of NewMedian.
 type Median struct {
 	Grace  float64 // reports at steps before it judge nobody
 	Others int     // as many others are to have come to the step, at least 1
-	Goal   search.Goal
+	Goal   core.Goal
 }
 
 // mostPoints is how many points of a trial are kept. When there are as many, every second one is forgotten.
@@ -131,7 +131,7 @@ func (c *course) at(step float64) (mean float64, came bool) {
 }
 
 // medianOf is the middle of values, the mean of the two in the middle of an even number. It sorts them.
-func medianOf(values []float64, goal search.Goal) float64 {
+func medianOf(values []float64, goal core.Goal) float64 {
 	slices.SortFunc(values, func(a, b float64) int { return orderValues(goal, a, b) })
 	low, high := values[(len(values)-1)/2], values[len(values)/2]
 	if low == high {
@@ -167,7 +167,7 @@ func (r *median) Restore(snapshot []byte) error {
 	for i := range trials {
 		c := &trials[i]
 		if i > 0 && trials[i-1].Trial >= c.Trial || c.Count < len(c.Points) || len(c.Points) > mostPoints ||
-			!slices.IsSortedFunc(c.Points, func(a, b point) int { return orderValues(search.Minimize, float64(a.Step), float64(b.Step)) }) {
+			!slices.IsSortedFunc(c.Points, func(a, b point) int { return orderValues(core.Minimize, float64(a.Step), float64(b.Step)) }) {
 			return fmt.Errorf("trial %d has no course of its own", c.Trial)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/quartet-sched/quartet/core/search"
+	"github.com/quartet-sched/quartet/core"
 )
 
 // mostRungs bounds the rungs of a cohort. With an eta of 2 or more, no step is beyond them that matters.
@@ -20,7 +20,7 @@ type Ladder struct {
 	First float64 // above 0
 	Eta   float64 // 2 or more: of the results at a rung the best 1/Eta go on
 	Most  float64 // the step that a trial is to come to at most; 0 for none
-	Goal  search.Goal
+	Goal  core.Goal
 }
 
 // Step is that of a rung; +Inf for none.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/quartet-sched/quartet/core/search"
+	"github.com/quartet-sched/quartet/core"
 )
 
 // Trial is the number of a trial. Of equal results the one of the lower number is better.
@@ -69,13 +69,13 @@ type result struct {
 }
 
 // order sorts results, better ones first.
-func order(goal search.Goal) func(a, b result) int {
+func order(goal core.Goal) func(a, b result) int {
 	return func(a, b result) int {
 		return cmp.Or(orderValues(goal, float64(a.Value), float64(b.Value)), cmp.Compare(a.Trial, b.Trial))
 	}
 }
 
-func orderValues(goal search.Goal, a, b float64) int {
+func orderValues(goal core.Goal, a, b float64) int {
 	switch {
 	case goal.Better(a, b):
 		return -1

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/quartet-sched/quartet/core/search"
+	"github.com/quartet-sched/quartet/core"
 )
 
 // play tells a rule what happens, a word each, and returns what becomes of the trials that are there:
@@ -74,7 +74,7 @@ func scans(word, format string, into ...any) bool {
 
 func TestRules(t *testing.T) {
 	loss := Ladder{First: 1, Eta: 3, Most: 81}
-	accuracy := Ladder{First: 4, Eta: 2, Most: 64, Goal: search.Maximize}
+	accuracy := Ladder{First: 4, Eta: 2, Most: 64, Goal: core.Maximize}
 	const nine = "+0..8 0@1=0.9 1@1=0.8 2@1=0.7 3@1=0.6 4@1=0.5 5@1=0.4 6@1=0.3 7@1=0.2 "
 	for name, tc := range map[string]struct {
 		rule             Rule
@@ -110,8 +110,8 @@ func TestRules(t *testing.T) {
 		"asha lets a third on":                          {NewASHA(loss, true), "+0..5 0@1=1 1@1=2 2@1=3 3@1=4 4@1=5 5@1=1.5", []Trial{0, 1, 5}, nil, []Trial{2, 3, 4}},
 		"asha rounds a third down":                      {NewASHA(loss, true), "+0..4 0@1=1 1@1=2 2@1=0.5 3@1=0.7 4@1=0.4", []Trial{0, 1, 2, 4}, nil, []Trial{3}},
 		"asha lets equal values on":                     {NewASHA(loss, true), "+0..4 1@1=1 2@1=1 3@1=1 0@1=1 4@1=1.1", []Trial{0, 1, 2, 3}, nil, []Trial{4}},
-		"asha of the reference experiment":              {NewASHA(Ladder{First: 4, Eta: 4, Most: 100, Goal: search.Maximize}, true), "+0..8 0@4=0.5 1@4=0.6 2@4=0.4 3@4=0.6 4@4=0.55 5@4=0.7 6@4=0.65 7@4=0.66 8@4=0.67", []Trial{0, 1, 2, 3, 5, 7, 8}, nil, []Trial{4, 6}},
-		"asha counts each rung by itself":               {NewASHA(Ladder{First: 4, Eta: 4, Most: 100, Goal: search.Maximize}, true), "+0..4 0@4=0.1 1@4=0.2 2@4=0.3 3@4=0.4 4@4=0.5 0@16=0.1 1@16=0.9 2@16=0.2", []Trial{0, 1, 2, 3, 4}, nil, nil},
+		"asha of the reference experiment":              {NewASHA(Ladder{First: 4, Eta: 4, Most: 100, Goal: core.Maximize}, true), "+0..8 0@4=0.5 1@4=0.6 2@4=0.4 3@4=0.6 4@4=0.55 5@4=0.7 6@4=0.65 7@4=0.66 8@4=0.67", []Trial{0, 1, 2, 3, 5, 7, 8}, nil, []Trial{4, 6}},
+		"asha counts each rung by itself":               {NewASHA(Ladder{First: 4, Eta: 4, Most: 100, Goal: core.Maximize}, true), "+0..4 0@4=0.1 1@4=0.2 2@4=0.3 3@4=0.4 4@4=0.5 0@16=0.1 1@16=0.9 2@16=0.2", []Trial{0, 1, 2, 3, 4}, nil, nil},
 		"asha with eta 2 lets one on":                   {NewASHA(accuracy, true), "+0..3 0@4=0.5 1@4=0.4 2@4=0.45 3@4=0.45", []Trial{0, 3}, nil, []Trial{1, 2}},
 		"asha with NaN":                                 {NewASHA(accuracy, true), "+0..3 0@4=NaN 1@4=0.1 2@4=0.2 3@4=NaN", []Trial{0, 1, 2}, nil, []Trial{3}},
 		"asha counts those that ended, not lost":        {NewASHA(accuracy, true), "+0..3 0@4=0.5 -0 1@4=0.4 2@4=0.6 x3", []Trial{2}, nil, []Trial{1}},
@@ -217,7 +217,7 @@ func TestRungs(t *testing.T) {
 func drawRule(t *rapid.T) (create func() Rule, eta float64) {
 	l := Ladder{
 		First: rapid.SampledFrom([]float64{0.5, 1, 4}).Draw(t, "first"), Eta: rapid.SampledFrom([]float64{2, 2.5, 4}).Draw(t, "eta"),
-		Most: rapid.SampledFrom([]float64{0, 16, 81}).Draw(t, "most"), Goal: rapid.SampledFrom([]search.Goal{search.Minimize, search.Maximize}).Draw(t, "goal"),
+		Most: rapid.SampledFrom([]float64{0, 16, 81}).Draw(t, "most"), Goal: rapid.SampledFrom([]core.Goal{core.Minimize, core.Maximize}).Draw(t, "goal"),
 	}
 	size := rapid.IntRange(0, 5).Draw(t, "cohort")
 	return rapid.SampledFrom([]func() Rule{
@@ -324,7 +324,7 @@ func TestHalvingKeepsTheBest(t *testing.T) {
 		for i := range ranked {
 			ranked[i] = Trial(i)
 		}
-		slices.SortStableFunc(ranked, func(a, b Trial) int { return orderValues(search.Minimize, values[a], values[b]) })
+		slices.SortStableFunc(ranked, func(a, b Trial) int { return orderValues(core.Minimize, values[a], values[b]) })
 		for _, id := range rapid.Permutation(slices.Clone(ranked)).Draw(t, "order") {
 			r.Report(id, 1, values[id])
 		}
