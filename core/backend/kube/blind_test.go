@@ -45,16 +45,16 @@ func TestClocksThatAreOff(t *testing.T) {
 		s.hears("job_started runs")
 		r.submit(off.job, asked{replicas: 3, run: time.Second})
 		s.hears("job_started " + off.job)
-		decided := r.job(off.job).Status.Decision
-		if decided.AtSeconds < at || decided.AtSeconds > at+400 {
-			t.Errorf("%s: decided at %v s, and before at %v s", off.job, decided.AtSeconds, at)
-		}
-		at = decided.AtSeconds
 		s.hears("job_finished " + off.job)
-		job := r.becomes(off.job, trainingjob.Completed)
-		if p := job.Status.Progress; p.ExecutedSeconds < 0.5 || p.ExecutedSeconds > 60 || *p.FirstStartSeconds < at {
-			t.Errorf("%s: progress is %+v", off.job, *p)
+		p := r.becomes(off.job, trainingjob.Completed).Status.Progress
+		if p.ExecutedSeconds < 0.5 || p.ExecutedSeconds > 60 {
+			t.Errorf("%s: it had devices for %v s", off.job, p.ExecutedSeconds)
 		}
+		// What is decided last may be its end, where it ended before somebody looked.
+		if decided := *p.FirstStartSeconds; decided < at || decided > at+400 {
+			t.Errorf("%s: decided at %v s, and before at %v s", off.job, decided, at)
+		}
+		at = *p.FirstStartSeconds
 		l.sever()
 		_ = s.stop()
 		r.bury()
