@@ -1,0 +1,83 @@
+// Package twin simulates what may become of a run, from a moment of it on, with second instances of its policies. It never touches the run.
+//
+// A Still is a run at a moment. A World is what is believed of the machines and jobs: nobody knows the truth of a run on real machines, and a forecast of
+// a simulated one does not look it up. Of a Still and a World comes a Future; of several Worlds, drawn from Beliefs, comes a Forecast.
+package twin
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/sim"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// Still is a run at a moment between two rounds. It does not change, and many futures may begin with it at the same time.
+type Still struct {
+	pipeline *core.Pipeline
+}
+
+// Policies make the policies of a future.
+type Policies struct {
+	Make    func() (core.Stages, error) // second instances
+	End     func(*core.Stages) error    // called when the future is over; nil for nothing to do
+	Options core.RoundOptions
+	// Same says that they are those that decide in the run: they go on where those of the run are. Others take over, as if the config were changed.
+	Same bool
+}
+
+// World is what is believed of the machines and the jobs of a run from a moment on.
+type World struct {
+	Config   sim.Config
+	Jobs     []Job          // those that have not ended, by JobID
+	Arrivals []workload.Job // to come, in order of their submissions, which are after the moment; their ids are given to them
+	// Nodes are changes in the health of nodes to come, in order of time.
+	Nodes []NodeChange
+}
+
+// Job is what is believed of a job that was submitted: how it goes on. Model.PhaseEnd of the last phase is all of its work, in the unit of core.Job.Progress.
+type Job struct {
+	ID    core.JobID
+	Model workload.Model
+}
+
+// NodeChange is a node that changes its health at a moment.
+type NodeChange struct {
+	AtSeconds float64
+	Node      core.NodeID
+	To        core.Health
+}
+
+// Fate is what becomes of a job in a future.
+type Fate struct {
+	ID core.JobID
+	// StartSeconds is when it has devices next, or began to have those that it has; NaN for not within the horizon.
+	StartSeconds float64
+	EndSeconds   float64 // NaN for not within the horizon
+	Outcome      core.JobState
+	Restarts     int     // from the moment on
+	Progress     float64 // at the end of the future, in the unit of core.Job.Progress
+}
+
+// Future is a simulation of what may become of a run.
+type Future struct {
+	FromSeconds, ToSeconds float64
+	Jobs                   []Fate // those that have not ended at its beginning, by JobID, then those that arrive
+	Rounds                 int
+	DeviceSeconds          float64 // that jobs held
+}
+
+// Take is the run of a pipeline as it stands. It is called between two rounds of the pipeline, by the goroutine that runs it. O(jobs).
+func Take(p *core.Pipeline) *Still { return &Still{p.Fork(core.Stages{})} }
+
+// View is the state of the run. It is not to be changed.
+func (s *Still) View() *core.View { return s.pipeline.View() }
+
+// Future simulates from the still on, for so many seconds; +Inf for until all jobs have ended. Same arguments, same answer.
+func (s *Still) Future(ctx context.Context, p Policies, w *World, seconds float64) (*Future, error) {
+	return nil, errors.New("not built yet")
+}
+
+var _ = math.NaN
