@@ -17,7 +17,7 @@ type JobForecast struct {
 	ID       core.JobID
 	Name     string
 	Running  bool
-	Start    Band         // of one that waits: when it has devices next
+	Start    Band // of one that waits: when it has devices next
 	End      Band
 	Position int          // of one that waits, among those that wait, by expected start: 1 for the first; 0 for one that runs
 	Ahead    []core.JobID // those that wait and are expected to start before it, the next ones first; at most ten
