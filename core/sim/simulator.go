@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
@@ -49,13 +48,13 @@ func (o *opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload
 	s.cluster = &is
 	s.overheads = newApplicationOverheads(o.config.ApplicationOverhead)
 	if o.config.MeasurementNoise.any() {
-		s.noise = core.NewRand(o.settings.Seed, o.settings.ID+"/measurement_noise")
+		s.noise = newStream(o.settings.Seed, o.settings.ID+"/measurement_noise")
 	}
 	s.measured = slices.ContainsFunc(w.Jobs, func(j workload.Job) bool {
 		_, measures := j.Model.(workload.Measurer)
 		return measures
 	})
-	s.nodes = newNodeEvents(o.config, c, o.settings.Rand)
+	s.nodes = newNodeEvents(o.config, c, newStream(o.settings.Seed, o.settings.ID))
 	if c.Sharing != core.Exclusive {
 		s.sharing = &sharing{model: withMemory(o.config.CoLocation.model(), s.cluster), cluster: s.cluster, on: make(map[deviceAt][]*simJob)}
 		if err := s.readPairs(ctx); err != nil {
@@ -69,7 +68,7 @@ func (o *opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload
 	c.MayGrow = s.mayGrow()
 	s.outages = sortedOutages(o.config.Outages)
 	if o.config.StartDelaySpread > 0 {
-		s.delays = core.NewRand(o.settings.Seed, o.settings.ID+"/start_delay")
+		s.delays = newStream(o.settings.Seed, o.settings.ID+"/start_delay")
 	}
 	if w.React != nil {
 		to, err := w.React(ctx, "")
@@ -109,9 +108,9 @@ type Simulator struct {
 	overheads applicationOverheads
 	jobs      []*simJob // by JobID; nil before the submission and after the end
 
-	measured bool       // some jobs report what they measure
-	noise    *rand.Rand // of measurements; nil without
-	begun    bool       // the first round was held
+	measured bool    // some jobs report what they measure
+	noise    *stream // of measurements; nil without
+	begun    bool    // the first round was held
 	now      float64
 	arrived  int       // jobs[:arrived] were submitted
 	active   int       // submitted and not ended
@@ -125,9 +124,9 @@ type Simulator struct {
 	slicing  *slicing     // nil where devices are not divided into slices
 	spanning []int        // by node: jobs that span nodes and hold devices there; nil without interference
 
-	starting []*simJob  // jobs with devices whose replicas do not run yet
-	leaving  []leaving  // devices that jobs lost and still hold, by time
-	delays   *rand.Rand // of starts; nil without
+	starting []*simJob // jobs with devices whose replicas do not run yet
+	leaving  []leaving // devices that jobs lost and still hold, by time
+	delays   *stream   // of starts; nil without
 
 	outages     []outage  // by time
 	toldOutages int       // of them

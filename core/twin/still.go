@@ -70,7 +70,7 @@ type Future struct {
 }
 
 // Take is the run of a pipeline as it stands. It is called between two rounds of the pipeline, by the goroutine that runs it. O(jobs).
-func Take(p *core.Pipeline) *Still { return &Still{p.Fork(core.Stages{})} }
+func Take(p *core.Pipeline) *Still { return &Still{p.Fork()} }
 
 // View is the state of the run. It is not to be changed.
 func (s *Still) View() *core.View { return s.pipeline.View() }
