@@ -104,6 +104,7 @@ type Simulator struct {
 	pools    pools
 
 	workload  []workload.Job // in order of submission
+	base      int            // id of the first of them: those before it were there when the simulation began
 	reaction  *reaction      // nil for a list of jobs
 	overheads applicationOverheads
 	jobs      []*simJob // by JobID; nil before the submission and after the end
@@ -231,7 +232,7 @@ func (s *Simulator) moment(at float64, w core.Wake) float64 {
 func (s *Simulator) nextEvent() float64 {
 	at := s.nodes.next()
 	if s.arrived < len(s.jobs) {
-		at = min(at, s.workload[s.arrived].Spec.SubmitSeconds)
+		at = min(at, s.workload[s.arrived-s.base].Spec.SubmitSeconds)
 	}
 	if len(s.queue) > 0 {
 		at = min(at, s.queue[0].nextAt)
@@ -267,8 +268,8 @@ func (s *Simulator) happen(at float64, w core.Wake) (wakes float64) {
 // arrive submits the jobs whose time has come.
 func (s *Simulator) arrive(at float64) bool {
 	any := false
-	for s.arrived < len(s.jobs) && s.workload[s.arrived].Spec.SubmitSeconds <= at {
-		j := s.newJob(&s.workload[s.arrived])
+	for s.arrived < len(s.jobs) && s.workload[s.arrived-s.base].Spec.SubmitSeconds <= at {
+		j := s.newJob(&s.workload[s.arrived-s.base])
 		s.jobs[s.arrived] = j
 		s.events = append(s.events, core.Event{
 			Kind: core.JobSubmitted, AtSeconds: j.Spec.SubmitSeconds, Job: j.Spec.ID, Spec: j.Told(),
