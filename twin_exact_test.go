@@ -33,6 +33,10 @@ func (a *account) ObserveRound(r *core.Report) error {
 		fmt.Fprintf(&b, "\n  %+v", e)
 	}
 	for _, c := range r.Changes {
+		if c.Resources != nil {
+			fmt.Fprintf(&b, "\n  with %+v", *c.Resources)
+			c.Resources = nil
+		}
 		fmt.Fprintf(&b, "\n  %+v", c)
 	}
 	for _, v := range r.Verdicts {
