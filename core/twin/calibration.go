@@ -228,3 +228,10 @@ func (c *Coverage) told() Coverage {
 	}
 	return t
 }
+
+// Calibration is how well the bands held that were shown so far.
+func (f *Forecaster) Calibration() Calibration {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return Calibration{f.starts.coverage.told(), f.ends.coverage.told()}
+}
