@@ -86,6 +86,11 @@ func (f *forking) ObserveRound(r *core.Report) error {
 	return nil
 }
 
+func (f *forking) watch(p *core.Pipeline, w core.Backend) core.Observer {
+	f.pipeline, f.world = p, w.(*sim.Simulator)
+	return f
+}
+
 // rest is what becomes of a fork.
 func (f *forking) rest(k *fork) []string {
 	stages, err := quartet.BuildStages(f.c.Config, nil)
@@ -222,23 +227,30 @@ func learns(j *workload.Job) {
 	j.Model = training{0.1 + 0.01*float64(j.Spec.ID*10%searchTrials)}
 }
 
+// twin is one of the compositions, with its jobs.
+func twin(t *testing.T, name string) *quartet.Composition {
+	t.Helper()
+	c, err := quartet.Parse(quartet.Builtins(), "twin.yaml", over(t, twinHead, twinned[name]), quartet.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Jobs, err = quartet.LoadWorkload(t.Context(), c.Config, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range c.Jobs.Jobs {
+		if change := twinnedJobs[name]; change != nil {
+			change(&c.Jobs.Jobs[i])
+		}
+	}
+	return c
+}
+
 // A fork of a run goes on as the run does, to the byte: ten moments of each composition.
 func TestAForkGoesOnAsTheRunDoes(t *testing.T) {
-	for name, changes := range twinned {
+	for name := range twinned {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := quartet.Parse(quartet.Builtins(), "twin.yaml", over(t, twinHead, changes), quartet.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if c.Jobs, err = quartet.LoadWorkload(t.Context(), c.Config, nil); err != nil {
-				t.Fatal(err)
-			}
-			for i := range c.Jobs.Jobs {
-				if change := twinnedJobs[name]; change != nil {
-					change(&c.Jobs.Jobs[i])
-				}
-			}
+			c := twin(t, name)
 			rounds := new(account)
 			c.Observers = []core.Observer{rounds}
 			if _, err := c.Simulate(t.Context()); err != nil {
@@ -249,10 +261,7 @@ func TestAForkGoesOnAsTheRunDoes(t *testing.T) {
 			for r := core.NewRand(7, "twin/"+name); len(f.at) < min(10, len(rounds.rounds)); {
 				f.at[1+r.IntN(len(rounds.rounds))] = true
 			}
-			c.Watch = func(p *core.Pipeline, w core.Backend) core.Observer {
-				f.pipeline, f.world = p, w.(*sim.Simulator)
-				return f
-			}
+			c.Watch = f.watch
 			if _, err := c.Simulate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
