@@ -58,6 +58,7 @@ type Beliefs struct {
 	submissions  submissions
 	machines     machines
 	pauses       []float64 // seconds, the latest
+	owns         map[core.JobID]*ownFit
 
 	mutex    sync.Mutex
 	prepared *prepared // of the view that was drawn from last; nil for none
@@ -84,7 +85,7 @@ func (b *Beliefs) Clone() *Beliefs {
 	c := &Beliefs{
 		options: b.options, begun: b.begun, history: b.history.clone(), applications: b.applications.clone(), anyone: slices.Clone(b.anyone),
 		records: maps.Clone(b.records), submissions: b.submissions.clone(), machines: b.machines.clone(), pauses: slices.Clone(b.pauses),
-		prepared: b.prepared,
+		prepared: b.prepared, owns: maps.Clone(b.owns),
 	}
 	for id, r := range c.records {
 		of := *r
@@ -259,6 +260,7 @@ func (b *Beliefs) changed(v *core.View, c *core.Change) {
 // ended keeps how a job went.
 func (b *Beliefs) ended(v *core.View, j *core.Job, finish *core.Event) {
 	delete(b.records, j.ID)
+	delete(b.owns, j.ID)
 	if j.Attained <= 0 {
 		return // it never ran
 	}
