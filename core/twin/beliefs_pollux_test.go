@@ -19,6 +19,7 @@ import (
 type beliefErrors struct {
 	here, elsewhere, ahead, work []float64
 	covered, bands               int // of the work of jobs by the 80 % of draws
+	nearElsewhere, ofElsewhere   int // as well, of rates
 }
 
 func quantile(list []float64, q float64) float64 {
@@ -43,7 +44,7 @@ func (e *beliefErrors) String() string {
 		return fmt.Sprintf("%s: %d, median %+.3f, of the amount median %.3f p90 %.3f\n", name, len(list), quantile(list, 0.5), quantile(a, 0.5), quantile(a, 0.9))
 	}
 	return line("rate where it runs", e.here) + line("rate elsewhere", e.elsewhere) + line("seconds to the end, alone as it is", e.ahead) + line("work", e.work) +
-		fmt.Sprintf("80 %% bands of work: %d of %d hold\n", e.covered, e.bands)
+		fmt.Sprintf("80 %% bands of work: %d of %d hold, of rates elsewhere: %d of %d\n", e.covered, e.bands, e.nearElsewhere, e.ofElsewhere)
 }
 
 func phaseAt(m workload.Model, progress float64) int {
@@ -127,6 +128,17 @@ func judgeBeliefs(t *testing.T, files []string, sets []string, o twin.BeliefOpti
 				}
 				if r.Replicas != here.Replicas && r.Replicas <= j.MaxReplicas {
 					compare(&e.elsewhere, r)
+					var rates []float64
+					for _, d := range draws {
+						m := d.Jobs[i].Model
+						rates = append(rates, m.Rate(phaseAt(m, done), r))
+					}
+					if was := is.Rate(phaseAt(is, done), r); was > 0 {
+						e.ofElsewhere++
+						if quantile(rates, 0.1) <= was && was <= quantile(rates, 0.9) {
+							e.nearElsewhere++
+						}
+					}
 				}
 			}
 		}
