@@ -150,20 +150,38 @@ func judgeBeliefs(t *testing.T, files []string, sets []string, o twin.BeliefOpti
 	return e
 }
 
-// What is believed of the jobs of Pollux is near what is so, though nobody tells it.
+// What is believed of the jobs of Pollux is near what is so, though nobody tells it. Amounts are medians of the absolute of the logarithm.
 func TestBeliefsOfPollux(t *testing.T) {
 	refdata.Path(t, "data", "pollux-osdi21")
 	for name, tc := range map[string]struct {
-		sets    []string
-		options twin.BeliefOptions
+		sets        []string
+		options     twin.BeliefOptions
+		work, ahead float64 // most error
 	}{
-		"declared":    {nil, twin.BeliefOptions{}},
-		"misdeclared": {[]string{"estimate.source=noisy", "estimate.sigma=0.7"}, twin.BeliefOptions{}},
-		"history":     {nil, twin.BeliefOptions{Work: twin.WorkHistory}},
+		"declared":    {nil, twin.BeliefOptions{}, 1e-5, 0.02},
+		"misdeclared": {[]string{"estimate.source=noisy", "estimate.sigma=0.7"}, twin.BeliefOptions{}, 0.1, 0.1},
+		"history":     {nil, twin.BeliefOptions{Work: twin.WorkHistory}, 0.15, 0.15},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := judgeBeliefs(t, []string{"papers/pollux-osdi21/pollux-best.yaml"}, tc.sets, tc.options, 30)
 			t.Logf("\n%v", e)
+			for what, of := range map[string]struct {
+				list []float64
+				most float64
+			}{"the rate where jobs run": {e.here, 0.01}, "the rate elsewhere": {e.elsewhere, 0.12}, "the work left": {e.work, tc.work}, "the seconds left": {e.ahead, tc.ahead}} {
+				if len(of.list) < 100 {
+					t.Errorf("%s was compared %d times", what, len(of.list))
+				}
+				if off := quantile(absolute(of.list), 0.5); !(off <= of.most) {
+					t.Errorf("%s is off by %.3f, want at most %.3f", what, off, of.most)
+				}
+			}
+			if ratio := float64(e.covered) / float64(e.bands); ratio < 0.7 {
+				t.Errorf("bands of the work hold for %.2f of the jobs", ratio)
+			}
+			if ratio := float64(e.nearElsewhere) / float64(e.ofElsewhere); ratio < 0.65 || ratio > 0.9 {
+				t.Errorf("bands of rates elsewhere hold in %.2f of the cases", ratio)
+			}
 		})
 	}
 }

@@ -179,7 +179,7 @@ func TestArrivalsToCome(t *testing.T) {
 			if name == "pairs" {
 				until = 210
 			}
-			like, got := tc.of.coming(100, until, nil)
+			like, got := tc.of.coming(100, until, 100, nil)
 			if !slices.Equal(got, tc.want) || !slices.Equal(like, tc.like) {
 				t.Errorf("come at %v like %v, want %v like %v", got, like, tc.want, tc.like)
 			}
@@ -195,7 +195,7 @@ func TestDrawnArrivalsAreAsOften(t *testing.T) {
 	}
 	total, draws := 0, 400
 	for i := range draws {
-		_, at := s.coming(200, 1200, core.NewRand(uint64(i), "arrivals"))
+		_, at := s.coming(200, 1200, mostArrivals, core.NewRand(uint64(i), "arrivals"))
 		if total += len(at); !slices.IsSorted(at) || len(at) > 0 && at[0] <= 200 {
 			t.Fatalf("arrivals at %v", at)
 		}
