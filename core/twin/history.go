@@ -223,7 +223,7 @@ func (e *estimates) of(g group) *lengths {
 
 // What is believed before anything ended: jobs that count as seen.
 const (
-	asDeclared  = 2.0 // whose work was exactly what was declared
+	asDeclared  = 1.0 // whose work was exactly what was declared
 	offDeclared = 1.0 // whose work was anything
 	offSigma    = 0.7 // by a factor of 2
 	mostOthers  = 4.0 // that jobs of other kinds count for, at most
@@ -275,13 +275,13 @@ func (e *estimates) told(into left, j *core.JobSpec, done, seconds, perSecond fl
 	return e.seconds(into, j, seconds, perSecond, prior)
 }
 
-// seconds is told by those that do not share the unit of the job's work.
+// seconds is told by those that do not share the unit of the job's work. They count for less where others of its application ended.
 func (e *estimates) seconds(into left, j *core.JobSpec, seconds, perSecond float64, prior logNormal) left {
-	others := mostOthers
-	if len(into) == 0 {
-		others = math.Inf(1)
+	others, part := math.Inf(1), 1.0
+	if len(into) > 0 {
+		others, part = mostOthers/4, 1.0/4
 	}
 	into = into.add(e, group{of: secondsBy, tenant: j.Tenant, requested: j.Requested}, others, seconds, perSecond)
-	into = into.add(e, group{of: secondsAll}, mostAll, seconds, perSecond)
-	return append(into, opinion{prior, ofPrior, seconds, perSecond})
+	into = into.add(e, group{of: secondsAll}, mostAll*part, seconds, perSecond)
+	return append(into, opinion{prior, ofPrior * part, seconds, perSecond})
 }
