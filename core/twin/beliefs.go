@@ -106,7 +106,7 @@ func (b *Beliefs) ObserveRound(r *core.Report) error {
 		return nil
 	}
 	b.begun = true
-	finished := map[core.JobID]*core.Event{}
+	var finished map[core.JobID]*core.Event // by job, made when one does
 	for i := range r.Events {
 		e := &r.Events[i]
 		switch e.Kind {
@@ -122,6 +122,9 @@ func (b *Beliefs) ObserveRound(r *core.Report) error {
 				b.measured(v, j, e.Measurement, e.Gradients, j.WorkDone(e.AtSeconds))
 			}
 		case core.JobFinished:
+			if finished == nil {
+				finished = map[core.JobID]*core.Event{}
+			}
 			finished[e.Job] = e
 		}
 	}
