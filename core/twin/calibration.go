@@ -3,6 +3,7 @@ package twin
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -29,8 +30,10 @@ func (c *Coverage) Ratio() float64 { return float64(c.Inside) / float64(c.Resolv
 const (
 	mostScores = 1000 // that are remembered
 	mostShown  = 16   // forecasts of a job that are remembered until it is known what became of it
-	priorJobs  = 20   // jobs that the draws alone count as
-	leastHalf  = 0.02 // least half width of draws, as a logarithm: what a job will do is never certain
+	priorJobs  = 10   // jobs that the draws alone count as
+	leastHalf  = 0.2  // that half widths of draws, as logarithms, are added to: draws that agree may all be wrong
+	mostShift  = 5    // how far bands may be off their draws, as a logarithm
+	mostSides  = 2.0 / 3
 	tail       = (1 - BandRatio) / 2
 )
 
@@ -47,6 +50,7 @@ type shown struct {
 type calibrator struct {
 	open         map[core.JobID]*openForecasts
 	starts, ends scale
+	random       *rand.Rand
 }
 
 // openForecasts are those of a job.
@@ -54,7 +58,9 @@ type openForecasts struct {
 	starts, ends []shown
 }
 
-func newCalibrator() calibrator { return calibrator{open: map[core.JobID]*openForecasts{}} }
+func newCalibrator(seed uint64) calibrator {
+	return calibrator{open: map[core.JobID]*openForecasts{}, random: core.NewRand(seed, "calibration")}
+}
 
 // ObserveRound learns which forecasts held. It fails never. O(changes and ends of the round, of jobs that were forecast).
 func (f *Forecaster) ObserveRound(r *core.Report) error {
@@ -94,9 +100,9 @@ func (c *calibrator) show(f *Forecast, v *core.View) {
 		j.Start, j.End = j.rawStart, ends.band(f.AtSeconds, j.rawEnd, floor)
 		if !j.Running {
 			j.Start = starts.band(f.AtSeconds, j.rawStart, floor)
-			o.starts = noted(o.starts, shown{f.AtSeconds, j.rawStart, j.Start, floor, 1})
+			o.starts = c.noted(o.starts, shown{f.AtSeconds, j.rawStart, j.Start, floor, 1})
 		}
-		o.ends = noted(o.ends, shown{f.AtSeconds, j.rawEnd, j.End, floor, 1})
+		o.ends = c.noted(o.ends, shown{f.AtSeconds, j.rawEnd, j.End, floor, 1})
 	}
 	f.Calibration = Calibration{c.starts.told(startsOpen), c.ends.told(endsOpen)}
 	if n := c.ends.jobs(); n < priorJobs {
@@ -114,13 +120,17 @@ func (c *calibrator) waiting(now float64) (starts, ends open) {
 	return starts, ends
 }
 
-// noted is a list with one more. Of a full one, each two forecasts become the later one of them, which then stands for both.
-func noted(list []shown, s shown) []shown {
+// noted is a list with one more. Of a full one, each two forecasts become one of them, which then stands for both: each as likely as its weight.
+func (c *calibrator) noted(list []shown, s shown) []shown {
 	if len(list) == mostShown {
 		for i := range mostShown / 2 {
-			weight := list[2*i].weight
-			list[i] = list[2*i+1]
-			list[i].weight += weight
+			both := list[2*i].weight + list[2*i+1].weight
+			keep := 2 * i
+			if c.random.IntN(both) >= list[2*i].weight {
+				keep++
+			}
+			list[i] = list[keep]
+			list[i].weight = both
 		}
 		list = list[:mostShown/2]
 	}
@@ -153,7 +163,7 @@ func halves(at float64, b Band, floor float64) (median, low, high float64) {
 	if math.IsInf(high, 1) {
 		high = max(low, 1)
 	}
-	return median, max(low, leastHalf), max(high, leastHalf)
+	return median, math.Hypot(low, leastHalf), math.Hypot(high, leastHalf)
 }
 
 // band is a band as earlier scores have it. It is at least as wide as the floor.
@@ -163,10 +173,11 @@ func (r reach) band(at float64, raw Band, floor float64) Band {
 		return Band{max(raw.Low, at), raw.Median, raw.High}
 	}
 	of := func(score float64) float64 {
+		half := high
 		if score < 0 {
-			return at + math.Exp(median+score*low)
+			half = low
 		}
-		return at + math.Exp(median+score*high)
+		return at + math.Exp(median+min(max(score*half, -mostShift), mostShift))
 	}
 	b := Band{of(r.low), of(r.median), of(r.high)}
 	b.Low, b.High = max(min(b.Low, b.Median-floor/2), at), max(b.High, b.Median+floor/2)

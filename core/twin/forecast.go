@@ -66,7 +66,7 @@ type Forecaster struct {
 
 // NewForecaster is one that has forecast nothing yet. The seed is that of the draws.
 func NewForecaster(seed uint64) *Forecaster {
-	return &Forecaster{seed: seed, calibrator: newCalibrator()}
+	return &Forecaster{seed: seed, calibrator: newCalibrator(seed)}
 }
 
 // DrawsFor is how many draws are worth their time for so many jobs: the bands of a few are rough, and many jobs are like many draws.

@@ -99,9 +99,10 @@ func TestSurvived(t *testing.T) {
 
 // Of a list that is full, each two become one that stands for both.
 func TestNoted(t *testing.T) {
+	c := newCalibrator(1)
 	var list []shown
 	for i := range 1000 {
-		list = noted(list, shown{at: float64(i), weight: 1})
+		list = c.noted(list, shown{at: float64(i), weight: 1})
 		sum := 0
 		for k := range list {
 			sum += list[k].weight

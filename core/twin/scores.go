@@ -95,7 +95,7 @@ func (s *scale) told(o open) Coverage {
 type reach struct{ low, median, high float64 }
 
 // reach is how far the scores, and the prior that the draws are right, have bands reach. The prior is scores at even distances, BandRatio of which lie between
-// -1 and 1, and counts as much as priorJobs jobs do. O(n log n) of the scores and the open forecasts.
+// -1 and 1, and counts as much as priorJobs jobs do. The median stays that of the draws unless mostSides of the scores lie on one side of it. O(n log n) of the scores and the open forecasts.
 func (s *scale) reach(o open) reach {
 	all := make([]weighted, 0, len(s.scores)+len(o.list)+priorJobs)
 	total, jobs := 0.0, s.jobs()
@@ -120,8 +120,8 @@ func (s *scale) reach(o open) reach {
 			all = append(all, weighted{value, float64(f.weight), false})
 		}
 	}
-	q := survived(all, tail, 0.5, 1-tail)
-	return reach{q[0], q[1], q[2]}
+	q := survived(all, tail, 1-mostSides, mostSides, 1-tail)
+	return reach{q[0], min(max(0, q[1]), q[2]), q[3]}
 }
 
 // weighted is a value with a weight. Of one that is not final it is known that it will be more.
