@@ -105,8 +105,31 @@ func (c *calibrator) show(f *Forecast, v *core.View) {
 		o.ends = c.noted(o.ends, shown{f.AtSeconds, j.rawEnd, j.End, floor, 1})
 	}
 	f.Calibration = Calibration{c.starts.told(startsOpen), c.ends.told(endsOpen)}
-	if n := c.ends.jobs(); n < priorJobs {
-		f.Notes = append(f.Notes, fmt.Sprintf("the bands of ends rest on what is drawn: of earlier forecasts, only those of %d jobs can be judged", n))
+	f.tell(v, c.ends.jobs())
+}
+
+// tell notes what people should know of the bands; ended is the number of jobs that bands of ends were judged by.
+func (f *Forecast) tell(v *core.View, ended int) {
+	switch {
+	case ended == 0:
+		f.Notes = append(f.Notes, "no job that was forecast has ended yet: the bands rest on what is drawn alone")
+	case ended < priorJobs:
+		f.Notes = append(f.Notes, fmt.Sprintf("the bands of ends rest on what is drawn more than on what happened: of earlier forecasts, only those of %d jobs can be judged", ended))
+	}
+	undeclared, never := 0, 0
+	for i := range f.Jobs {
+		if j := v.Job(f.Jobs[i].ID); j != nil && j.TotalWork == 0 {
+			undeclared++
+		}
+		if math.IsInf(f.Jobs[i].End.Median, 1) {
+			never++
+		}
+	}
+	if undeclared > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("%d of %d jobs declare no work: how long they take is told by jobs before them", undeclared, len(f.Jobs)))
+	}
+	if never > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("%d of %d jobs end in fewer than half of the futures that were drawn", never, len(f.Jobs)))
 	}
 }
 

@@ -54,14 +54,14 @@ func parsed(t testing.TB, config string) *quartet.Composition {
 func TestForecastsRepeat(t *testing.T) {
 	forecasts := func(processors int) (list []*twin.Forecast) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
-		c := parsed(t, forecastConfig)
+		c := parsed(t, strings.Replace(forecastConfig, "jobs: 80", "jobs: 40", 1))
 		beliefs, forecaster := twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent}), twin.NewForecaster(1)
 		c.Watch = func(p *core.Pipeline, _ core.Backend) core.Observer {
 			return observer(func(r *core.Report) error {
 				if err := beliefs.ObserveRound(r); err != nil {
 					return err
 				}
-				if err := forecaster.ObserveRound(r); err != nil || r.View.Round%40 != 0 {
+				if err := forecaster.ObserveRound(r); err != nil || r.View.Round%80 != 0 {
 					return err
 				}
 				f, err := forecaster.Forecast(t.Context(), twin.Take(p), policies(c, true), beliefs, 8)
@@ -94,7 +94,7 @@ func TestForecastsRepeat(t *testing.T) {
 			}
 		}
 	}
-	if len(one) < 4 || waiting < 20 {
+	if len(one) < 4 || waiting < 5 {
 		t.Errorf("%d forecasts of %d waiting jobs", len(one), waiting)
 	}
 }
