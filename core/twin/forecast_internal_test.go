@@ -28,14 +28,14 @@ func TestBandOf(t *testing.T) {
 		"never":             {[]float64{inf, inf, inf}, Band{inf, inf, inf}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := bandOf(slices.Clone(tc.draws)); !near(got.Low, tc.want.Low) || !near(got.Median, tc.want.Median) || !near(got.High, tc.want.High) {
+			if got := bandOf(slices.Clone(tc.draws)); !closeTo(got.Low, tc.want.Low) || !closeTo(got.Median, tc.want.Median) || !closeTo(got.High, tc.want.High) {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
 	}
 }
 
-func near(a, b float64) bool { return a == b || math.Abs(a-b) < 1e-9 }
+func closeTo(a, b float64) bool { return a == b || math.Abs(a-b) < 1e-9 }
 
 // Who waits is in order of expected starts, the lower id first among equals; who runs has no position.
 func TestQueue(t *testing.T) {

@@ -135,7 +135,7 @@ func TestForecastsOfPublishedWorkloads(t *testing.T) {
 	if os.Getenv("QUARTET_FORECASTS") == "" {
 		t.Skip("QUARTET_FORECASTS is not set: the forecasts take minutes")
 	}
-	const philly = "workload.config.window={first_job: 30000, jobs: 800};cluster.nodes[0].count=20"
+	const philly = "sample.window={first_job: 30000, jobs: 400};cluster.nodes[0].count=12"
 	for name, tc := range map[string]struct{ file, sets string }{
 		"tiresias on Pollux":     {"papers/pollux-osdi21/tiresias.yaml", ""},
 		"pollux-exact on Pollux": {"papers/pollux-osdi21/pollux-exact.yaml", ""},
