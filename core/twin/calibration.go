@@ -33,7 +33,7 @@ const (
 	priorJobs  = 10   // jobs that the draws alone count as
 	leastHalf  = 0.2  // that half widths of draws, as logarithms, are added to: draws that agree may all be wrong
 	mostShift  = 5    // how far bands may be off their draws, as a logarithm
-	mostSides  = 2.0 / 3
+	mostSides  = 0.8
 	tail       = (1 - BandRatio) / 2
 )
 
