@@ -59,7 +59,9 @@ type openForecasts struct {
 }
 
 func newCalibrator(seed uint64) calibrator {
-	return calibrator{open: map[core.JobID]*openForecasts{}, random: core.NewRand(seed, "calibration")}
+	return calibrator{
+		open: map[core.JobID]*openForecasts{}, random: core.NewRand(seed, "calibration"), starts: scale{rank: BandRatio}, ends: scale{rank: BandRatio},
+	}
 }
 
 // ObserveRound learns which forecasts held. It fails never. O(changes and ends of the round, of jobs that were forecast).

@@ -41,6 +41,7 @@ func (b *Beliefs) Draw(v *core.View, seed uint64, draw int, horizonSeconds float
 		d.random = rand.New(&d.source)
 		root := random("jobs")
 		d.seed = root.Uint64()
+		d.together = root.NormFloat64()
 	}
 	for i := range p.jobs {
 		w.Jobs = append(w.Jobs, Job{ID: p.jobs[i].job.ID, Model: d.model(&p.jobs[i], uint64(p.jobs[i].job.ID))})
@@ -73,6 +74,7 @@ type drawing struct {
 	source    rand.PCG
 	random    *rand.Rand // nil for what is expected
 	seed      uint64
+	together  float64 // how far all jobs are off together, in standard deviations
 	longest   float64 // seconds that a job would need alone
 	service   float64 // device-seconds that all jobs would need alone
 	room      [8]opinion
@@ -113,6 +115,27 @@ func (d *drawing) off(sigma float64) float64 {
 	return math.Exp(sigma * d.random.NormFloat64()) // drawn even if it is 0, so that what comes after stays
 }
 
+// fewKnown is how many jobs that ended tell half of how long jobs are on average: lengths are spread over orders of magnitude, and a few long ones make most of the work.
+const fewKnown = 10
+
+// common is a factor of the work left of all jobs whose work is known alike. What is wrongly believed of how long jobs are, or of how well they are declared, is
+// wrong of all at once, so that in a queue it does not cancel out.
+func (d *drawing) common(j *core.Job) float64 {
+	if d.random == nil {
+		return 1
+	}
+	g := group{of: secondsAll}
+	if j.TotalWork > 0 && d.work == WorkDeclared {
+		g.of = ratioAll
+	}
+	of := d.survey.groups[g]
+	known := 0.0
+	if of != nil {
+		known = float64(of.ended)
+	}
+	return math.Exp(d.together * math.Sqrt(of.spread()*fewKnown/(known+fewKnown)))
+}
+
 // model is what is believed of a job.
 func (d *drawing) model(s *subject, stream uint64) workload.Model {
 	d.of(stream)
@@ -136,6 +159,7 @@ func (d *drawing) model(s *subject, stream uint64) workload.Model {
 	default:
 		more = d.take(d.estimates.told(d.room[:0], j.JobSpec, s.done, s.seconds, asked, d.prior))
 	}
+	more *= d.common(j)
 	m.total = math.Nextafter(s.done, math.Inf(1)) + more
 	if m.pace == nil {
 		m.pace = linear{more / unknown / float64(max(j.Requested, 1))}

@@ -70,7 +70,7 @@ func NewForecaster(seed uint64) *Forecaster {
 }
 
 // DrawsFor is how many draws are worth their time for so many jobs: the bands of a few are rough, and many jobs are like many draws.
-func DrawsFor(jobs int) int { return max(4, min(16, 16*1000/max(jobs, 1))) }
+func DrawsFor(jobs int) int { return max(4, min(16, 8*1000/max(jobs, 1))) }
 
 // Forecast simulates so many draws of what is believed, in parallel; 0 for as many as DrawsFor says. Same arguments after the same rounds and forecasts, same answer.
 func (f *Forecaster) Forecast(ctx context.Context, s *Still, p Policies, b *Beliefs, draws int) (*Forecast, error) {

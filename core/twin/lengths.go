@@ -30,7 +30,7 @@ func compareWatched(a, b watched) int {
 }
 
 // lengths are estimated from what was watched, by the product limit up to the longest of which the end is known. From there on it is as if one more had been
-// watched, who knows nothing: half of those that are left do twice as much.
+// watched, who knows nothing; and beyond the longest of all a quarter of those that are left do twice as much, for with half of them the work of a queue would have no mean.
 //
 // Sources: Kaplan and Meier, Nonparametric estimation from incomplete observations, JASA 53 (1958); beyond, Hjort, Nonparametric Bayes estimators based on beta
 // processes, Annals of Statistics 18 (1990).
@@ -96,7 +96,7 @@ func (l *lengths) goOn(sorted []watched, weights []float64, first int, survive f
 		from = sorted[i].amount
 		left -= weightOf(weights, i)
 	}
-	l.tail = append(l.tail, stretch{from, survive, 1})
+	l.tail = append(l.tail, stretch{from, survive, 2})
 }
 
 func (l *lengths) survival(x float64) float64 {

@@ -33,8 +33,8 @@ func TestLengthsOfWhatWasWatched(t *testing.T) {
 		"at the last":                   {[]watched{ten, twenty}, 20, 0, 0.25, 20},
 		"one went on beyond the first":  {[]watched{ten, {15, false}, twenty, forty}, 20, 0.75 * 0.5, 0.74, 20},
 		"as much as others ended with":  {[]watched{ten, {10, false}, twenty}, 10, 2.0 / 3, 0.6, 20},
-		"the longest went on":           {[]watched{ten, {40, false}}, 80, 0.125, 0.25, 40},
-		"nobody knows more than a part": {[]watched{{40, false}}, 20, 1, 0.5, 80},
+		"the longest went on":           {[]watched{ten, {40, false}}, 80, 0.0625, 0.25, 40},
+		"nobody knows more than a part": {[]watched{{40, false}}, 20, 1, 0.25, 80},
 		"many ended together":           {[]watched{ten, ten, ten, twenty}, 10, 0.25, 0.2, 20},
 	}
 	for name, tc := range cases {

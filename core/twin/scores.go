@@ -14,7 +14,14 @@ type scale struct {
 	since    float64
 	resolved int
 	inside   int
+	rank     float64 // of the scores that bands reach to
 }
+
+// adaption is by how much the rank follows a band that held, or did not; within leastRank and mostRank.
+const (
+	adaption            = 0.002
+	leastRank, mostRank = 0.5, 0.97
+)
 
 // score is how a forecast was.
 type score struct {
@@ -43,9 +50,11 @@ func (s *scale) resolve(job core.JobID, list []shown, seconds float64) {
 	for i := range list {
 		f := &list[i]
 		s.resolved += f.weight
-		if f.band.Holds(seconds) {
+		held := f.band.Holds(seconds)
+		if held {
 			s.inside += f.weight
 		}
+		s.adapt(held, f.weight)
 		if f.at < s.since {
 			continue
 		}
@@ -55,6 +64,15 @@ func (s *scale) resolve(job core.JobID, list []shown, seconds float64) {
 	if len(s.scores) > 2*mostScores {
 		s.forget()
 	}
+}
+
+// adapt has bands reach less far after one that held, and farther after one that did not.
+func (s *scale) adapt(held bool, weight int) {
+	off := BandRatio
+	if held {
+		off--
+	}
+	s.rank = min(max(s.rank+adaption*float64(weight)*off, leastRank), mostRank)
 }
 
 // forget drops the scores of the forecasts that were made first.
@@ -101,7 +119,7 @@ func (s *scale) reach(o open) reach {
 	total, jobs := 0.0, s.jobs()
 	for i := range s.scores {
 		if c := &s.scores[i]; c.known {
-			all = append(all, weighted{c.value, float64(c.weight), true})
+			all = append(all, weighted{math.Abs(c.value), float64(c.weight), true})
 			total += float64(c.weight)
 		}
 	}
@@ -110,18 +128,18 @@ func (s *scale) reach(o open) reach {
 		each = total / float64(jobs)
 	}
 	for i := range priorJobs {
-		all = append(all, weighted{(2*(float64(i)+0.5)/priorJobs - 1) / BandRatio, each, true})
+		all = append(all, weighted{(float64(i) + 0.5) / priorJobs / BandRatio, each, true})
 	}
 	for _, f := range o.list {
 		if f.at < s.since {
 			continue
 		}
 		if value, known := f.score(o.now); known {
-			all = append(all, weighted{value, float64(f.weight), false})
+			all = append(all, weighted{max(value, 0), float64(f.weight), false})
 		}
 	}
-	q := survived(all, tail, 1-mostSides, mostSides, 1-tail)
-	return reach{q[0], min(max(0, q[1]), q[2]), q[3]}
+	q := survived(all, s.rank)
+	return reach{-q[0], 0, q[0]}
 }
 
 // weighted is a value with a weight. Of one that is not final it is known that it will be more.
