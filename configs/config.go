@@ -33,6 +33,9 @@ type Config struct {
 	Backend    Selected[backend.Opener]
 	Output     Output
 
+	Synthesizer  Synthesizer
+	Alternatives []Alternative // those that the run chooses from, that of this config first; empty for none
+
 	// Notes tell of what is valid and yet comes to nothing.
 	Notes core.Diagnostics
 
