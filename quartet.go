@@ -72,6 +72,8 @@ type Composition struct {
 	Stopwatch func() time.Duration
 	// Observers are told of every round.
 	Observers []core.Observer
+	// Watch makes an observer that may also look at the pipeline of the run, and at its world, when it is told of a round: it forks them, and changes nothing.
+	Watch func(*core.Pipeline, core.Backend) core.Observer
 	// Attach lets people watch a run and give it orders.
 	Attach func(Session) (Attachment, error)
 	// Follow is told how to put other policies in the place of those that decide, when a run on real machines begins. What it

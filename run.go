@@ -394,6 +394,9 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	if keeping, may := world.(core.Keeping); may && keeping.KeepsDevices() {
 		pipeline.KeepDevices()
 	}
+	if e.Watch != nil {
+		pipeline.Tell(e.Watch(pipeline, world))
+	}
 	if remembers {
 		pipeline.Remember(memory, parts.again)
 		if e.Follow != nil {

@@ -57,11 +57,11 @@ func BuildStages(c *configs.Config, log *slog.Logger) (core.Stages, error) {
 }
 
 func build[S any](selected configs.Selected[S], seed uint64, log *slog.Logger) (core.Component[S], error) {
-	policy, err := selected.New(seed, log)
+	component, err := selected.Build(seed, log)
 	if err != nil {
 		return core.Component[S]{}, fmt.Errorf("create %q: %w", selected.ID, err)
 	}
-	return core.Component[S]{ID: selected.ID, Policy: policy, OneType: selected.Factory.OneType}, nil
+	return component, nil
 }
 
 // CloseStages ends the policies that have something to end: a process, or a file to write.

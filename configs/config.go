@@ -4,6 +4,7 @@ package configs
 
 import (
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -55,18 +56,25 @@ type Selected[S any] struct {
 
 // New creates the component with its own random stream. A nil log discards.
 func (s Selected[S]) New(seed uint64, log *slog.Logger) (S, error) {
+	component, err := s.Build(seed, log)
+	return component.Policy, err
+}
+
+// Build is New with what a pipeline knows of the component besides.
+func (s Selected[S]) Build(seed uint64, log *slog.Logger) (core.Component[S], error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	random := core.NewRand(seed, s.ID)
+	stream := core.NewStream(seed, s.ID)
+	random := rand.New(stream)
 	if drew := s.drew; drew != nil {
-		random = core.NewWatchedRand(seed, s.ID, func() { drew.Store(true) })
+		random = core.WatchedRand(stream, func() { drew.Store(true) })
 	}
 	component, err := s.Factory.New(s.Config, core.Settings{ID: s.ID, Seed: seed, Rand: random, Log: log})
 	if u, ok := any(component).(interface{ UsesSeed() bool }); ok && u.UsesSeed() && s.drew != nil {
 		s.drew.Store(true)
 	}
-	return component, err
+	return core.Component[S]{ID: s.ID, Policy: component, OneType: s.Factory.OneType, Stream: stream}, err
 }
 
 // usesSeed lists the component when the seed made a difference to it so far, or may have in another process.

@@ -104,6 +104,9 @@ type Component[S any] struct {
 	ID      string
 	Policy  S
 	OneType bool // Info.OneType, of an allocator
+
+	// Stream is where the random stream of the policy is; nil where nobody knows. A second instance draws the same numbers from there.
+	Stream *rand.PCG
 }
 
 // None is the Config of a component without settings.

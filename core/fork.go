@@ -1,7 +1,194 @@
 package core
 
-// Fork is the pipeline as it stands.
-func (p *Pipeline) Fork(s Stages, observers ...Observer) *Pipeline { return p }
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
 
-// View is the state after the last round.
+// Inheritance is what second instances of stages take up to decide as the first ones would.
+type Inheritance struct {
+	learned []Learned
+	streams map[string]rand.PCG // by id of the component
+}
+
+// Fork is the pipeline as it stands between two rounds, with nobody to decide: see Decide. Nothing that becomes of one of the two is seen by the other.
+// It tells no observers, has no memory, and scales nothing until it is told how. O(jobs submitted so far + what the unfinished ones hold).
+func (p *Pipeline) Fork() *Pipeline {
+	f := &Pipeline{
+		options: p.options, stopwatch: p.stopwatch, keeps: p.keeps, hears: p.hears, standing: p.standing,
+		inherited: p.inheritance(),
+	}
+	f.resumption.asked = p.resumption.asked
+	f.state.forkFrom(&p.state)
+	return f
+}
+
+// Decide makes stages those that decide in a fork. Same says that they are second instances of those that decided in the first pipeline: they go on where those
+// are. Any others take over from the facts, with what those of their ids had learned, in a round that is held at once.
+func (p *Pipeline) Decide(ctx context.Context, s Stages, o RoundOptions, same bool, observers ...Observer) error {
+	p.stages, p.options, p.observers = s, o, observers
+	p.state.decideBy(&s)
+	taken := restore(&s, p.inherited.learned)
+	if !same {
+		p.state.view.IntervalSeconds, p.state.view.OnEvents = o.IntervalSeconds, o.OnEvents
+		taken.Why, taken.Now = "the config was changed", s.ids()
+		p.resumption.taken, p.resumption.immediate = taken, p.state.view.Round > 0
+		return nil
+	}
+	for id, stream := range s.streams {
+		if at, known := p.inherited.streams[id]; known && stream != nil {
+			*stream = at
+		}
+	}
+	return p.state.introduce(ctx, &s)
+}
+
+// Tell has one more observer told of rounds.
+func (p *Pipeline) Tell(o Observer) { p.observers = append(slices.Clip(p.observers), o) }
+
+// View is the state after the last round. It is not to be changed, and valid until the next one.
 func (p *Pipeline) View() *View { return &p.state.view }
+
+// Pending lists the jobs that wait for admission, by JobID. They are not to be changed.
+func (p *Pipeline) Pending() []*Job { return p.state.pending }
+
+// inheritance is what the stages learned, and where their random streams are.
+func (p *Pipeline) inheritance() *Inheritance {
+	if p.inherited != nil && p.stages.Allocation.Policy == nil {
+		return p.inherited // nobody decided since
+	}
+	i := &Inheritance{learned: p.learned(), streams: map[string]rand.PCG{}}
+	for id, stream := range p.stages.streams {
+		if stream != nil {
+			i.streams[id] = *stream
+		}
+	}
+	return i
+}
+
+// introduce shows an elasticity that never saw them the jobs whose responses stand.
+func (s *state) introduce(ctx context.Context, stages *Stages) error {
+	var jobs []*Job
+	for _, j := range s.view.Jobs {
+		if j != nil && s.responses[j.ID] != nil {
+			jobs = append(jobs, j)
+		}
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	if _, err := stages.Elasticity.Policy.Respond(ctx, &s.view, jobs); err != nil {
+		return fmt.Errorf("component %q: respond: %w", stages.Elasticity.ID, err)
+	}
+	return nil
+}
+
+// streams walks through the random streams of the components of every slot.
+func (s *Stages) streams(yield func(id string, stream *rand.PCG) bool) {
+	for i := range s.Admission {
+		if !yield(s.Admission[i].ID, s.Admission[i].Stream) {
+			return
+		}
+	}
+	_ = yield(s.Allocation.ID, s.Allocation.Stream) && yield(s.Placement.ID, s.Placement.Stream) &&
+		yield(s.Elasticity.ID, s.Elasticity.Stream) && yield(s.Scaler.ID, s.Scaler.Stream)
+}
+
+// forkFrom makes the state a copy of another. What a round begins with anew is left out.
+func (s *state) forkFrom(o *state) {
+	jobs := make(map[*Job]*Job)
+	copied := func(j *Job) *Job {
+		if j == nil {
+			return nil
+		}
+		c, known := jobs[j]
+		if !known {
+			c = j.fork()
+			jobs[j] = c
+		}
+		return c
+	}
+	list := func(from []*Job) []*Job {
+		to := make([]*Job, len(from))
+		for i, j := range from {
+			to[i] = copied(j)
+		}
+		return to
+	}
+	s.view = o.view
+	v := &s.view
+	v.Cluster, v.Jobs, v.Active, v.Changed = o.view.Cluster.fork(), list(o.view.Jobs), slices.Clone(o.view.Active), slices.Clone(o.view.Changed)
+	_, next, _ := o.view.ChangesSince(0)
+	v.journal = journal{dropped: next} // whoever keeps a copy of the view begins anew
+	s.pending, s.running, s.held = list(o.pending), list(o.running), list(o.held)
+	s.responses = make([]*Response, len(o.responses))
+	for i, r := range o.responses {
+		s.responses[i] = r.fork()
+	}
+	s.candidates = make([]Candidate, len(o.candidates))
+	for i := range o.candidates {
+		j := copied(o.candidates[i].Job)
+		s.candidates[i] = Candidate{Job: j, Response: s.responses[j.ID]}
+	}
+	s.reports = make([][]Reports, len(o.reports))
+	for i, of := range o.reports {
+		s.reports[i] = slices.Clone(of)
+		for k := range of {
+			s.reports[i][k].passes, s.reports[i][k].steps = slices.Clone(of[k].passes), slices.Clone(of[k].steps)
+		}
+	}
+	s.marks = make([]*mark, len(o.marks))
+	for i, m := range o.marks {
+		switch {
+		case m == &o.over:
+			s.marks[i] = &s.over
+		case m != nil:
+			c := *m
+			s.marks[i] = &c
+		}
+	}
+	s.over = o.over
+	s.reviseAt, s.reviewAt, s.lastID, s.devices, s.sharing, s.oneType = o.reviseAt, o.reviewAt, o.lastID, o.devices, o.sharing, o.oneType
+	s.blocked, s.shrunken, s.paused, s.outgrown = o.blocked, o.shrunken, o.paused, o.outgrown
+	s.unseated, s.shares = slices.Clone(o.unseated), maps.Clone(o.shares)
+	s.capacity.OneType = o.capacity.OneType
+	s.holders = holders{devices: o.holders.devices, jobs: maps.Clone(o.holders.jobs), layouts: maps.Clone(o.holders.layouts)}
+	s.pools = pools{changed: slices.Clone(o.pools.changed), grown: slices.Clone(o.pools.grown), again: o.pools.again}
+	s.report = Report{View: v, GapRatio: o.report.GapRatio, Promises: o.report.Promises, Guarantees: o.report.Guarantees}
+}
+
+// fork is a copy of the job of which nothing is shared that changes.
+func (j *Job) fork() *Job {
+	c := *j
+	c.Seats, c.Measured, c.Reported = slices.Clone(j.Seats), slices.Clone(j.Measured), slices.Clone(j.Reported)
+	for i := range c.Reported {
+		c.Reported[i].Points = slices.Clone(c.Reported[i].Points)
+	}
+	return &c
+}
+
+// fork is a copy of the response, whose curves belong to the stage that made them.
+func (r *Response) fork() *Response {
+	if r == nil {
+		return nil
+	}
+	c := *r
+	c.Curves = slices.Clone(r.Curves)
+	for i := range c.Curves {
+		c.Curves[i].OneNode, c.Curves[i].ManyNodes = slices.Clone(r.Curves[i].OneNode), slices.Clone(r.Curves[i].ManyNodes)
+	}
+	if r.Unlike != nil {
+		c.Unlike = &UnlikeRates{Alone: slices.Clone(r.Unlike.Alone), SyncSeconds: slices.Clone(r.Unlike.SyncSeconds)}
+	}
+	return &c
+}
+
+// fork is a copy of the cluster to which nodes may join.
+func (c *Cluster) fork() *Cluster {
+	f := *c
+	f.Accelerators, f.Nodes, f.Pools = slices.Clone(c.Accelerators), slices.Clone(c.Nodes), slices.Clone(c.Pools)
+	return &f
+}

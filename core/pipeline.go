@@ -76,6 +76,7 @@ type Pipeline struct {
 	standing  Standing // of the answers of the last round together; IfSeated is the allocator's
 
 	resumption resumption
+	inherited  *Inheritance                                               // of a fork: what the stages that it is to have take up
 	outlast    func(ctx context.Context, inVain int, trouble error) error // nil: no trouble is outlasted
 }
 

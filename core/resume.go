@@ -179,7 +179,11 @@ func (r *resumption) end() {
 func (p *Pipeline) next(ctx context.Context, b Backend) (Observation, error) {
 	r := &p.resumption
 	if r.memory == nil {
-		return p.wait(ctx, b, p.wake())
+		w := p.wake()
+		if r.immediate {
+			w.BySeconds = p.state.view.NowSeconds
+		}
+		return p.wait(ctx, b, w)
 	}
 	for {
 		replaying := r.memory.Replaying()

@@ -7,18 +7,17 @@ import (
 
 // NewRand returns the random stream of one component: the same seed and id give the same stream on every machine, and
 // streams of different ids are independent.
-func NewRand(seed uint64, id string) *rand.Rand { return rand.New(newPCG(seed, id)) }
+func NewRand(seed uint64, id string) *rand.Rand { return rand.New(NewStream(seed, id)) }
 
-func newPCG(seed uint64, id string) *rand.PCG {
+// NewStream is what the numbers of NewRand come from. A copy goes on where it is.
+func NewStream(seed uint64, id string) *rand.PCG {
 	h := fnv.New64a()
 	h.Write([]byte(id)) // never fails
 	return rand.NewPCG(seed, h.Sum64())
 }
 
-// NewWatchedRand is NewRand with a call before the first number that is drawn.
-func NewWatchedRand(seed uint64, id string, drawn func()) *rand.Rand {
-	return rand.New(&watched{newPCG(seed, id), drawn})
-}
+// WatchedRand is numbers of a stream with a call before the first one that is drawn.
+func WatchedRand(stream *rand.PCG, drawn func()) *rand.Rand { return rand.New(&watched{stream, drawn}) }
 
 type watched struct {
 	*rand.PCG

@@ -179,7 +179,7 @@ func TestStreamsOfComponents(t *testing.T) {
 		t.Error("a stream is that of its seed and id, and of no other")
 	}
 	drawn := 0
-	r := core.NewWatchedRand(1, "a", func() { drawn++ })
+	r := core.WatchedRand(core.NewStream(1, "a"), func() { drawn++ })
 	if drawn != 0 {
 		t.Error("told of a draw before the first")
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"container/heap"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
@@ -18,7 +17,7 @@ type nodeEvents struct {
 	chance   nodeHeap    // the next random failure or repair of each node; empty without failures
 	mtbf     float64
 	repair   float64
-	rand     *rand.Rand
+	rand     *stream
 
 	planned []core.Health    // by node: as the schedule says
 	failed  []bool           // by node: by chance
@@ -42,7 +41,7 @@ func compareNodeEvents(a, b nodeEvent) int {
 }
 
 // newNodeEvents expects that checkNodeEvents found nothing.
-func newNodeEvents(c Config, cluster *core.Cluster, r *rand.Rand) nodeEvents {
+func newNodeEvents(c Config, cluster *core.Cluster, r *stream) nodeEvents {
 	e := nodeEvents{
 		mtbf: c.Failures.MTBF.Seconds(), repair: c.Failures.Repair.Seconds(), rand: r,
 		planned: make([]core.Health, len(cluster.Nodes)), failed: make([]bool, len(cluster.Nodes)),

@@ -81,7 +81,7 @@ func TestTheScheduleAndChanceDoNotUndoEachOther(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newNodeEvents(Config{NodeEvents: tc.schedule}, threeNodes(), core.NewRand(1, "nodes"))
+			e := newNodeEvents(Config{NodeEvents: tc.schedule}, threeNodes(), newStream(1, "nodes"))
 			e.chance, e.mtbf, e.repair = tc.chance, never, never
 			if diff := cmp.Diff(tc.want, told(&e, 60)); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
@@ -100,7 +100,7 @@ func TestNodeEventsProperties(t *testing.T) {
 				To:   rapid.SampledFrom(states[:core.Down+1]).Draw(t, "to"),
 			})
 		}
-		e := newNodeEvents(c, threeNodes(), core.NewRand(rapid.Uint64().Draw(t, "seed"), "nodes"))
+		e := newNodeEvents(c, threeNodes(), newStream(rapid.Uint64().Draw(t, "seed"), "nodes"))
 		schedule := e.schedule // sorted
 		var health [3]core.Health
 		last := math.Inf(-1)
@@ -143,7 +143,7 @@ func TestANodeThatIsNotReadyBecomesSo(t *testing.T) {
 	c.Nodes[0].Health, c.Nodes[1].Health = core.Draining, core.Down
 	e := newNodeEvents(Config{NodeEvents: []NodeEvent{
 		{"n0", 10 * time.Second, "ready"}, {"n1", 20 * time.Second, "down"}, {"n1", 30 * time.Second, "ready"}, {"n2", 40 * time.Second, "ready"},
-	}}, c, core.NewRand(1, "nodes"))
+	}}, c, newStream(1, "nodes"))
 	if diff := cmp.Diff([]string{"0 ready@10", "1 ready@30"}, told(&e, 60)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
@@ -153,7 +153,7 @@ func TestANodeThatIsNotReadyBecomesSo(t *testing.T) {
 func TestMeanTimesOfFailures(t *testing.T) {
 	const nodes = 10_000
 	c := &core.Cluster{Nodes: make([]core.Node, nodes)}
-	e := newNodeEvents(Config{Failures: Failures{MTBF: time.Hour, Repair: time.Minute}}, c, core.NewRand(1, "nodes"))
+	e := newNodeEvents(Config{Failures: Failures{MTBF: time.Hour, Repair: time.Minute}}, c, newStream(1, "nodes"))
 	var failed, repaired [nodes]float64
 	for left := nodes; left > 0; {
 		change, _ := e.take(e.next())
@@ -201,7 +201,7 @@ func BenchmarkFailures(b *testing.B) {
 	for _, nodes := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
 			c := &core.Cluster{Nodes: make([]core.Node, nodes)}
-			e := newNodeEvents(Config{Failures: Failures{MTBF: time.Hour, Repair: time.Minute}}, c, core.NewRand(1, "nodes"))
+			e := newNodeEvents(Config{Failures: Failures{MTBF: time.Hour, Repair: time.Minute}}, c, newStream(1, "nodes"))
 			b.ReportAllocs()
 			for b.Loop() {
 				e.take(e.next())

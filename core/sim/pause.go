@@ -42,5 +42,5 @@ func (s *Simulator) StartPause(id core.JobID) float64 {
 	if s.config.FreeFirstStart {
 		return delay
 	}
-	return delay + s.overheadOf(&s.workload[id])
+	return delay + s.overheadOf(s.jobOf(id))
 }

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -21,7 +20,7 @@ type pools struct {
 	names    []int  // by pool: how many nodes were named
 	retiring []core.NodeID
 	expires  map[core.NodeID]float64 // when a node that is to leave has drained for too long
-	rand     *rand.Rand
+	rand     *stream
 
 	// What decides whether a run waits in vain.
 	asks     int     // how often nodes were asked for since a job came further, or was submitted
@@ -224,9 +223,9 @@ func (e *nodeEvents) insert(change nodeEvent) {
 	e.schedule = slices.Insert(e.schedule, at, change)
 }
 
-func (s *Simulator) random() *rand.Rand {
+func (s *Simulator) random() *stream {
 	if s.pools.rand == nil {
-		s.pools.rand = core.NewRand(s.settings.Seed, s.settings.ID+"/pools")
+		s.pools.rand = newStream(s.settings.Seed, s.settings.ID+"/pools")
 	}
 	return s.pools.rand
 }

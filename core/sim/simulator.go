@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
@@ -49,13 +48,13 @@ func (o *opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload
 	s.cluster = &is
 	s.overheads = newApplicationOverheads(o.config.ApplicationOverhead)
 	if o.config.MeasurementNoise.any() {
-		s.noise = core.NewRand(o.settings.Seed, o.settings.ID+"/measurement_noise")
+		s.noise = newStream(o.settings.Seed, o.settings.ID+"/measurement_noise")
 	}
 	s.measured = slices.ContainsFunc(w.Jobs, func(j workload.Job) bool {
 		_, measures := j.Model.(workload.Measurer)
 		return measures
 	})
-	s.nodes = newNodeEvents(o.config, c, o.settings.Rand)
+	s.nodes = newNodeEvents(o.config, c, newStream(o.settings.Seed, o.settings.ID))
 	if c.Sharing != core.Exclusive {
 		s.sharing = &sharing{model: withMemory(o.config.CoLocation.model(), s.cluster), cluster: s.cluster, on: make(map[deviceAt][]*simJob)}
 		if err := s.readPairs(ctx); err != nil {
@@ -69,7 +68,7 @@ func (o *opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload
 	c.MayGrow = s.mayGrow()
 	s.outages = sortedOutages(o.config.Outages)
 	if o.config.StartDelaySpread > 0 {
-		s.delays = core.NewRand(o.settings.Seed, o.settings.ID+"/start_delay")
+		s.delays = newStream(o.settings.Seed, o.settings.ID+"/start_delay")
 	}
 	if w.React != nil {
 		to, err := w.React(ctx, "")
@@ -105,13 +104,14 @@ type Simulator struct {
 	pools    pools
 
 	workload  []workload.Job // in order of submission
+	base      int            // id of the first of them: those before it were there when the simulation began
 	reaction  *reaction      // nil for a list of jobs
 	overheads applicationOverheads
 	jobs      []*simJob // by JobID; nil before the submission and after the end
 
-	measured bool       // some jobs report what they measure
-	noise    *rand.Rand // of measurements; nil without
-	begun    bool       // the first round was held
+	measured bool    // some jobs report what they measure
+	noise    *stream // of measurements; nil without
+	begun    bool    // the first round was held
 	now      float64
 	arrived  int       // jobs[:arrived] were submitted
 	active   int       // submitted and not ended
@@ -125,9 +125,9 @@ type Simulator struct {
 	slicing  *slicing     // nil where devices are not divided into slices
 	spanning []int        // by node: jobs that span nodes and hold devices there; nil without interference
 
-	starting []*simJob  // jobs with devices whose replicas do not run yet
-	leaving  []leaving  // devices that jobs lost and still hold, by time
-	delays   *rand.Rand // of starts; nil without
+	starting []*simJob // jobs with devices whose replicas do not run yet
+	leaving  []leaving // devices that jobs lost and still hold, by time
+	delays   *stream   // of starts; nil without
 
 	outages     []outage  // by time
 	toldOutages int       // of them
@@ -232,7 +232,7 @@ func (s *Simulator) moment(at float64, w core.Wake) float64 {
 func (s *Simulator) nextEvent() float64 {
 	at := s.nodes.next()
 	if s.arrived < len(s.jobs) {
-		at = min(at, s.workload[s.arrived].Spec.SubmitSeconds)
+		at = min(at, s.workload[s.arrived-s.base].Spec.SubmitSeconds)
 	}
 	if len(s.queue) > 0 {
 		at = min(at, s.queue[0].nextAt)
@@ -268,8 +268,8 @@ func (s *Simulator) happen(at float64, w core.Wake) (wakes float64) {
 // arrive submits the jobs whose time has come.
 func (s *Simulator) arrive(at float64) bool {
 	any := false
-	for s.arrived < len(s.jobs) && s.workload[s.arrived].Spec.SubmitSeconds <= at {
-		j := s.newJob(&s.workload[s.arrived])
+	for s.arrived < len(s.jobs) && s.workload[s.arrived-s.base].Spec.SubmitSeconds <= at {
+		j := s.newJob(&s.workload[s.arrived-s.base])
 		s.jobs[s.arrived] = j
 		s.events = append(s.events, core.Event{
 			Kind: core.JobSubmitted, AtSeconds: j.Spec.SubmitSeconds, Job: j.Spec.ID, Spec: j.Told(),

@@ -5,10 +5,6 @@
 package twin
 
 import (
-	"context"
-	"errors"
-	"math"
-
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/workload"
@@ -33,6 +29,7 @@ type World struct {
 	Config   sim.Config
 	Jobs     []Job          // those that have not ended, by JobID
 	Arrivals []workload.Job // to come, in order of their submissions, which are after the moment; their ids are given to them
+	Seed     uint64         // of what is drawn in the course of the simulation, such as delays of starts
 	// Nodes are changes in the health of nodes to come, in order of time.
 	Nodes []NodeChange
 }
@@ -44,15 +41,12 @@ type Job struct {
 }
 
 // NodeChange is a node that changes its health at a moment.
-type NodeChange struct {
-	AtSeconds float64
-	Node      core.NodeID
-	To        core.Health
-}
+type NodeChange = sim.NodeChange
 
 // Fate is what becomes of a job in a future.
 type Fate struct {
-	ID core.JobID
+	ID            core.JobID
+	SubmitSeconds float64
 	// StartSeconds is when it has devices next, or began to have those that it has; NaN for not within the horizon.
 	StartSeconds float64
 	EndSeconds   float64 // NaN for not within the horizon
@@ -70,14 +64,7 @@ type Future struct {
 }
 
 // Take is the run of a pipeline as it stands. It is called between two rounds of the pipeline, by the goroutine that runs it. O(jobs).
-func Take(p *core.Pipeline) *Still { return &Still{p.Fork(core.Stages{})} }
+func Take(p *core.Pipeline) *Still { return &Still{p.Fork()} }
 
 // View is the state of the run. It is not to be changed.
 func (s *Still) View() *core.View { return s.pipeline.View() }
-
-// Future simulates from the still on, for so many seconds; +Inf for until all jobs have ended. Same arguments, same answer.
-func (s *Still) Future(ctx context.Context, p Policies, w *World, seconds float64) (*Future, error) {
-	return nil, errors.New("not built yet")
-}
-
-var _ = math.NaN

@@ -50,6 +50,7 @@ var rooms = []room{
 	{"core/cells", []string{"core"}},
 	{"core/synergy", []string{"core", "core/optim"}},
 	{"core/tuning", []string{"core", "core/metrics", "core/search", "core/workload"}},
+	{"core/twin", []string{"core", "core/backend", "core/goodput", "core/sim", "core/stats", "core/workload"}},
 	{"core/interleave", []string{"core"}},
 	{"core/advise", []string{".", "configs", "core", "core/metrics", "core/stats", "core/study", "core/workload"}},
 	{"core/compare", []string{".", "configs", "core", "core/metrics", "core/stats", "core/study"}},

@@ -1,0 +1,133 @@
+package sim
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// Standing is a run at a moment between two rounds, for a simulation that begins there.
+type Standing struct {
+	NowSeconds float64
+	Cluster    *core.Cluster  // as the pipeline knows it, which is told of changes here
+	Submitted  int            // how many ids jobs had so far
+	Jobs       []StandingJob  // those that have not ended, by JobID
+	Arrivals   []workload.Job // to come, in order of their submissions; they are given the ids that follow
+	Nodes      []NodeChange   // to come
+}
+
+// StandingJob is a job as it stands, and how it goes on. The last PhaseEnd of its model is all of its work; one that has done that much ends at once.
+type StandingJob struct {
+	*core.Job
+	Model workload.Model
+}
+
+// NodeChange is a node of the cluster that changes its health at a moment.
+type NodeChange struct {
+	AtSeconds float64
+	Node      core.NodeID
+	To        core.Health
+}
+
+// Resume begins a simulation in the middle of a run. Of the config it leaves out what lies ahead of a run by moments: node events, joining nodes, outages, and failures, which
+// the standing tells.
+func Resume(ctx context.Context, c Config, settings core.Settings, from Standing) (*Simulator, error) {
+	c.NodeEvents, c.JoiningNodes, c.Outages, c.Failures = nil, nil, nil, Failures{}
+	w := &workload.Workload{Jobs: slices.Clone(from.Arrivals)}
+	for i := range w.Jobs {
+		w.Jobs[i].Spec.ID = core.JobID(from.Submitted + i)
+	}
+	opened, err := (&opener{c, settings}).Open(ctx, from.Cluster, w)
+	if err != nil {
+		return nil, err
+	}
+	s := opened.(*Simulator)
+	s.base, s.arrived = from.Submitted, from.Submitted
+	s.jobs = append(make([]*simJob, from.Submitted), s.jobs...)
+	s.now, s.begun = from.NowSeconds, from.NowSeconds > 0
+	s.came(from.NowSeconds)
+	s.awaitNodes(from.Nodes)
+	for i := range from.Jobs {
+		s.stand(&from.Jobs[i])
+	}
+	s.disturb(s.now, &s.notes)
+	for _, j := range s.running {
+		s.notes = append(s.notes, j.progressed(s.now))
+	}
+	return s, nil
+}
+
+// awaitNodes schedules what becomes of the nodes, and that those which are on their way come when they are expected.
+func (s *Simulator) awaitNodes(changes []NodeChange) {
+	e := &s.nodes
+	for _, c := range changes {
+		if int(c.Node) < len(s.cluster.Nodes) {
+			e.schedule = append(e.schedule, nodeEvent{at: max(c.AtSeconds, s.now), node: c.Node, to: c.To})
+		}
+	}
+	e.asked = len(e.schedule)
+	for i := range s.cluster.Nodes {
+		if n := &s.cluster.Nodes[i]; n.Health == core.Provisioning {
+			e.schedule = append(e.schedule, nodeEvent{at: max(n.ExpectedSeconds, s.now), node: n.ID, to: core.Ready, ofPool: n.Pool != ""})
+		}
+	}
+	slices.SortStableFunc(e.schedule, compareNodeEvents)
+}
+
+// stand takes in a job as it stands.
+func (s *Simulator) stand(from *StandingJob) {
+	j := s.newJob(&workload.Job{Spec: *from.JobSpec, Model: from.Model})
+	s.jobs[j.Spec.ID] = j
+	s.active++
+	_, measures := from.Model.(workload.Measurer)
+	s.measured = s.measured || measures
+	last := from.Model.Phases() - 1
+	j.progress = max(min(from.WorkDone(s.now), from.Model.PhaseEnd(last)), 0)
+	for j.phase < last && from.Model.PhaseEnd(j.phase) <= j.progress {
+		j.phase++
+	}
+	j.asOf, j.furthest, j.progressAtStart, j.started = s.now, j.progress, j.progress, !math.IsNaN(from.FirstStart)
+	if from.State != core.Running {
+		return
+	}
+	j.seats, j.running.Tuning, j.running.Replicas = slices.Clone(from.Seats), from.Tuning, from.Held
+	j.holdsFrom, j.runsFrom, j.pausedUntil = s.now, s.now, from.ProgressAsOf
+	if from.ProgressRate == 0 {
+		j.pausedUntil = max(j.pausedUntil, from.LastChange+j.overhead)
+	}
+	for _, seat := range j.seats {
+		j.running.Shape = append(j.running.Shape, seat.Devices.Count())
+		j.running.Accelerators = append(j.running.Accelerators, s.cluster.Accelerators[s.cluster.Nodes[seat.Node].Accelerator])
+	}
+	j.unmeasured = len(from.Measured) == 0
+	at, _ := slices.BinarySearchFunc(s.running, j, compareJobs)
+	s.running = slices.Insert(s.running, at, j)
+	if from.Starting {
+		j.runsFrom = max(s.now, from.LastChange+s.config.StartDelay.Seconds())
+		j.pausedUntil = max(j.pausedUntil, j.runsFrom)
+		s.starting = append(s.starting, j)
+	}
+	s.give(j, from.Resources)
+	s.span(j, +1)
+	if s.sharing != nil {
+		s.sharing.join(j)
+	}
+	if s.slicing != nil {
+		s.slicing.divide(j.Spec.Slice(), j.seats, from.Slices())
+	}
+	s.schedule(j)
+}
+
+// jobOf is the job of the workload with an id, which is not one of a standing; nil where there is none.
+func (s *Simulator) jobOf(id core.JobID) *workload.Job {
+	if at := int(id) - s.base; at >= 0 && at < len(s.workload) {
+		return &s.workload[at]
+	}
+	if j := s.jobs[id]; j != nil {
+		return j.Job
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package twin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/sim"
+)
+
+// Future simulates from the still on, for so many seconds; +Inf for until all jobs have ended. Same arguments, same answer.
+func (s *Still) Future(ctx context.Context, p Policies, w *World, seconds float64) (f *Future, err error) {
+	stages, err := p.Make()
+	if err != nil {
+		return nil, fmt.Errorf("second instances of the policies: %w", err)
+	}
+	if p.End != nil {
+		defer func() {
+			if ending := p.End(&stages); err == nil && ending != nil {
+				f, err = nil, ending
+			}
+		}()
+	}
+	pipeline := s.pipeline.Fork()
+	from := pipeline.View().NowSeconds
+	world, err := w.resume(ctx, pipeline)
+	if err != nil {
+		return nil, err
+	}
+	fates := newFates(pipeline)
+	if err := pipeline.Decide(ctx, stages, p.Options, p.Same, fates); err != nil {
+		return nil, err
+	}
+	pipeline.ScaleBy(world)
+	if world.KeepsDevices() {
+		pipeline.KeepDevices()
+	}
+	to := from + seconds
+	if err := pipeline.Run(ctx, until{world, to}); err != nil {
+		return nil, err
+	}
+	if math.IsInf(to, 1) {
+		to = pipeline.NowSeconds()
+	}
+	return fates.future(pipeline, from, to), nil
+}
+
+// resume is a simulation of the world for a pipeline.
+func (w *World) resume(ctx context.Context, p *core.Pipeline) (*sim.Simulator, error) {
+	v := p.View()
+	standing := sim.Standing{
+		NowSeconds: v.NowSeconds, Cluster: v.Cluster, Submitted: len(v.Jobs), Arrivals: w.Arrivals, Nodes: w.Nodes,
+	}
+	for i := range w.Jobs {
+		j := v.Job(w.Jobs[i].ID)
+		if j == nil {
+			return nil, fmt.Errorf("something is believed of job %d, which has ended or never was", w.Jobs[i].ID)
+		}
+		standing.Jobs = append(standing.Jobs, sim.StandingJob{Job: j, Model: w.Jobs[i].Model})
+	}
+	if unfinished := p.Unfinished(); len(unfinished) != len(w.Jobs) {
+		return nil, fmt.Errorf("something is believed of %d jobs, and %d have not ended", len(w.Jobs), len(unfinished))
+	}
+	return sim.Resume(ctx, w.Config, core.Settings{ID: "twin", Seed: w.Seed}, standing)
+}
+
+// until is a world that ends at a moment.
+type until struct {
+	*sim.Simulator
+	seconds float64
+}
+
+// Next tells nothing of what is after the end.
+func (u until) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	o, err := u.Simulator.Next(ctx, w)
+	if err == nil && o.NowSeconds > u.seconds {
+		return core.Observation{}, io.EOF
+	}
+	return o, err
+}
+
+// fates notes what becomes of jobs.
+type fates struct {
+	list     []Fate
+	restarts []int // of each, before
+	attained float64
+	rounds   int
+	first    core.JobID // of those that arrive
+	at       []int      // by JobID: index in list, -1 for a job that had ended
+}
+
+func newFates(p *core.Pipeline) *fates {
+	v := p.View()
+	f := &fates{first: core.JobID(len(v.Jobs)), at: make([]int, len(v.Jobs))}
+	for i, j := range v.Jobs {
+		if f.at[i] = -1; j == nil {
+			continue
+		}
+		f.at[i] = len(f.list)
+		f.list, f.restarts = append(f.list, newFate(j)), append(f.restarts, j.Restarts)
+		if j.State == core.Running {
+			f.list[f.at[i]].StartSeconds = j.LastChange
+		}
+		f.attained -= j.AttainedService(v.NowSeconds)
+	}
+	return f
+}
+
+func newFate(j *core.Job) Fate {
+	return Fate{ID: j.ID, SubmitSeconds: j.SubmitSeconds, StartSeconds: math.NaN(), EndSeconds: math.NaN(), Outcome: j.State}
+}
+
+// ObserveRound notes starts and ends.
+func (f *fates) ObserveRound(r *core.Report) error {
+	f.rounds++
+	for i := range r.Events {
+		if e := &r.Events[i]; e.Kind == core.JobSubmitted {
+			f.at = append(f.at, make([]int, int(e.Job)+1-len(f.at))...)
+			f.at[e.Job] = len(f.list)
+			f.list, f.restarts = append(f.list, newFate(core.NewJob(e.Spec))), append(f.restarts, 0)
+		}
+	}
+	for i := range r.Changes {
+		if c := &r.Changes[i]; c.Action == core.Start {
+			if fate := &f.list[f.at[c.Job]]; math.IsNaN(fate.StartSeconds) {
+				fate.StartSeconds = r.View.NowSeconds
+			}
+		}
+	}
+	for _, j := range r.Ended {
+		at := f.at[j.ID]
+		fate := &f.list[at]
+		fate.EndSeconds, fate.Outcome, fate.Restarts, fate.Progress = j.FinishSeconds, j.State, j.Restarts-f.restarts[at], j.Progress
+		f.attained += j.Attained
+	}
+	return nil
+}
+
+// future is what became of the jobs up to a moment.
+func (f *fates) future(p *core.Pipeline, from, to float64) *Future {
+	for _, j := range p.Unfinished() {
+		at := f.at[j.ID]
+		fate := &f.list[at]
+		fate.Outcome, fate.Restarts, fate.Progress = j.State, j.Restarts-f.restarts[at], j.WorkDone(to)
+		f.attained += j.AttainedService(to)
+	}
+	return &Future{FromSeconds: from, ToSeconds: to, Jobs: slices.Clip(f.list), Rounds: f.rounds, DeviceSeconds: f.attained}
+}
