@@ -2,11 +2,15 @@ package quartet_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core"
@@ -23,9 +27,16 @@ func (a *account) ObserveRound(r *core.Report) error {
 		if e.Spec != nil {
 			e.Message, e.Spec = e.Message+e.Spec.Name, nil
 		}
+		if e.Added != nil {
+			e.Message, e.Added = fmt.Sprintf("%v %+v", e.Message, *e.Added), nil
+		}
 		fmt.Fprintf(&b, "\n  %+v", e)
 	}
 	for _, c := range r.Changes {
+		if c.Resources != nil {
+			fmt.Fprintf(&b, "\n  with %+v", *c.Resources)
+			c.Resources = nil
+		}
 		fmt.Fprintf(&b, "\n  %+v", c)
 	}
 	for _, v := range r.Verdicts {
@@ -46,7 +57,7 @@ type forking struct {
 	account
 	t        *testing.T
 	c        *quartet.Composition
-	every    int
+	at       map[int]bool // after these rounds
 	pipeline *core.Pipeline
 	world    *sim.Simulator
 	forks    []*fork
@@ -62,7 +73,7 @@ func (f *forking) ObserveRound(r *core.Report) error {
 	if err := f.account.ObserveRound(r); err != nil {
 		return err
 	}
-	if r.View.Round%f.every != 1 {
+	if !f.at[len(f.rounds)] {
 		return nil
 	}
 	p := f.pipeline.Fork()
@@ -91,23 +102,73 @@ func (f *forking) rest(k *fork) []string {
 	return told.rounds
 }
 
+// head is a cluster of two types and jobs whose applications are known, on a simulator with a cost of restarts.
+const twinHead = `
+version: 1
+name: twin
+seed: 3
+cluster: {nodes: [{name: a, count: 3, accelerator: v100, devices: 4}, {name: b, count: 2, accelerator: k80, devices: 2}]}
+workload: {type: generated, config: {jobs: 60, span: 4h, applications: true}}
+round: {interval: 60s}
+backend: {type: simulator, config: {restart_overhead: 30s}}
+`
+
+// twinned are compositions, as what they change of the head.
 var twinned = map[string]string{
-	"fifo":   "pipeline: {allocation: {type: fifo}}",
-	"las":    "pipeline: {allocation: {type: las}}",
-	"pollux": `pipeline: {allocation: {type: pollux}, placement: {type: consolidated}, elasticity: {job: {type: goodput}}}`,
+	"fifo":                 "pipeline: {allocation: {type: fifo}}",
+	"las on events":        "pipeline: {allocation: {type: las}}\nround: {interval: 300s, on_events: true}",
+	"srtf and load":        "pipeline: {allocation: {type: srtf}, admission: [{type: load_threshold, config: {factor: 1.2}}]}",
+	"tiresias":             "pipeline: {allocation: {type: tiresias}, placement: {type: consolidated}}",
+	"pollux":               "pipeline: {allocation: {type: pollux}, placement: {type: proposed}, elasticity: {job: {type: goodput}}}",
+	"pollux with horizons": "pipeline: {allocation: {type: pollux, config: {restart: horizon, adaptive_horizon: true}}, elasticity: {job: {type: goodput}}}",
+	"noise": "pipeline: {allocation: {type: pollux}, placement: {type: proposed}, elasticity: {job: {type: goodput}}}\n" +
+		"backend: {type: simulator, config: {restart_overhead: 30s, measurement_noise: {spread: 0.1, outliers: 0.05}}}",
+	"failures": "pipeline: {allocation: {type: las}, placement: {type: consolidated}}\n" +
+		"backend: {type: simulator, config: {restart_overhead: 30s, checkpoint_interval: 10m, failures: {mtbf: 8h, repair: 20m}}}",
+	"delays": "pipeline: {allocation: {type: tiresias}}\n" +
+		"backend: {type: simulator, config: {restart_overhead: 30s, start_delay: 20s, start_delay_spread: 1m, release_delay: 15s}}",
+	"random placement": "pipeline: {allocation: {type: las}, placement: {type: random}}",
+	"gavel":            "pipeline: {allocation: {type: gavel_max_min}}\nround: {interval: 360s}",
+	"matching":         "pipeline: {allocation: {type: matching}, placement: {type: matching}, elasticity: {job: {type: throughput}}}",
+	"sia":              "pipeline: {allocation: {type: sia}, placement: {type: consolidated}, elasticity: {job: {type: goodput}}}",
+	"optimus":          "pipeline: {allocation: {type: optimus}, elasticity: {job: {type: goodput}}}",
+	"afs":              "pipeline: {allocation: {type: afs}, elasticity: {job: {type: throughput}}}",
+	"themis":           "pipeline: {allocation: {type: themis}}",
+	"elastic":          "pipeline: {allocation: {type: elastic_dp}, elasticity: {job: {type: fixed, config: {replicas: elastic}}}}",
+	"lucid": "pipeline: {allocation: {type: lucid}, placement: {type: consolidated}}\n" +
+		"cluster: {sharing: timeslice, nodes: [{name: a, count: 3, accelerator: v100, devices: 4}]}",
+	"gandiva": "pipeline: {allocation: {type: gandiva}, placement: {type: gandiva_affinity}}\n" +
+		"cluster: {sharing: timeslice, nodes: [{name: a, count: 3, accelerator: v100, devices: 4}]}",
+	"antman": "pipeline: {allocation: {type: antman}, placement: {type: antman}}\n" +
+		"cluster: {sharing: timeslice, nodes: [{name: a, count: 3, accelerator: v100, devices: 4}]}",
+	"muri": "pipeline: {allocation: {type: muri}, placement: {type: consolidated}}\nround: {interval: 360s}\n" +
+		"cluster: {sharing: timeslice, nodes: [{name: a, count: 3, accelerator: v100, devices: 4}]}",
+	"finish time fairness": "pipeline: {allocation: {type: finish_time_fairness}}\nround: {interval: 360s}",
+	"pool": "pipeline: {allocation: {type: fifo}, elasticity: {cluster: {type: queue}}}\n" +
+		"cluster: {pools: [{name: p, accelerator: v100, devices: 4, start: 2, min: 1, max: 6, down_cooldown: 10m}]}\n" +
+		"backend: {type: simulator, config: {restart_overhead: 30s, pools: [{pool: p, provisioning: 2m, provisioning_spread: 1m, fails: 0.1, evictions: 6h, notice: 2m}]}}",
+	"gpu fraction": "pipeline: {allocation: {type: gpu_fraction}, elasticity: {job: {type: fixed, config: {replicas: elastic}}}}",
 }
 
-// A fork of a run goes on as the run does, to the byte.
+// A fork of a run goes on as the run does, to the byte: ten moments of each composition.
 func TestAForkGoesOnAsTheRunDoes(t *testing.T) {
-	for name, pipeline := range twinned {
+	for name, changes := range twinned {
 		t.Run(name, func(t *testing.T) {
-			config := "version: 1\nname: twin\nseed: 3\ncluster: {nodes: [{name: n, count: 4, accelerator: v100, devices: 4}]}\nworkload: {type: generated, config: {jobs: 60, span: 4h}}\nround: {interval: 60s}\n" +
-				"backend: {type: simulator, config: {restart_overhead: 30s}}\n" + pipeline
-			c, err := quartet.Parse(quartet.Builtins(), "twin.yaml", config, quartet.Options{})
+			t.Parallel()
+			c, err := quartet.Parse(quartet.Builtins(), "twin.yaml", over(t, twinHead, changes), quartet.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := &forking{t: t, c: c, every: 17}
+			rounds := new(account)
+			c.Observers = []core.Observer{rounds}
+			if _, err := c.Simulate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c.Observers = nil
+			f := &forking{t: t, c: c, at: map[int]bool{}}
+			for r := core.NewRand(7, "twin/"+name); len(f.at) < min(10, len(rounds.rounds)); {
+				f.at[1+r.IntN(len(rounds.rounds))] = true
+			}
 			c.Watch = func(p *core.Pipeline, w core.Backend) core.Observer {
 				f.pipeline, f.world = p, w.(*sim.Simulator)
 				return f
@@ -115,12 +176,29 @@ func TestAForkGoesOnAsTheRunDoes(t *testing.T) {
 			if _, err := c.Simulate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			if diff := cmp.Diff(rounds.rounds, f.rounds); diff != "" {
+				t.Fatalf("a run that is forked is another one (-run +forked):\n%.3000s", diff)
+			}
 			for _, k := range f.forks {
-				if diff := cmp.Diff(f.rounds[k.after:], f.rest(k)); diff != "" {
-					t.Fatalf("from round %d on (-run +fork):\n%.3000s", k.after, diff)
+				if diff := cmp.Diff(f.rounds[k.after:], f.rest(k), cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("from round %d of %d on (-run +fork):\n%.3000s", k.after, len(f.rounds), diff)
 				}
 			}
-			t.Logf("%d rounds, %d forks", len(f.rounds), len(f.forks))
 		})
 	}
+}
+
+// over is a config with the sections of another instead of its own.
+func over(t *testing.T, config, changes string) string {
+	t.Helper()
+	var sections, others map[string]any
+	if err := errors.Join(yaml.Unmarshal([]byte(config), &sections), yaml.Unmarshal([]byte(changes), &others)); err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(sections, others)
+	text, err := yaml.Marshal(sections)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

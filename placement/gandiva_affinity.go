@@ -248,11 +248,16 @@ func (p *gandivaAffinity) seatAnew(v *core.View, group []core.Grant) (int, []cor
 	return 0, seats
 }
 
+// gone reports whether seats are of a node that the cluster does not have, as after a restore.
+func gone(v *core.View, seats []core.Seat) bool {
+	return slices.ContainsFunc(seats, func(s core.Seat) bool { return s.Node < 0 || int(s.Node) >= len(v.Cluster.Nodes) })
+}
+
 // comeBack takes what a job of a group had before, on one node or on several, if it is free.
 func (p *gandivaAffinity) comeBack(v *core.View, group []core.Grant, oneNode bool) (int, []core.Seat) {
 	for k := range group {
 		g, seats := &group[k], p.last[group[k].Job]
-		if len(seats) == 0 || (len(seats) == 1) != oneNode || core.Replicas(seats) != g.Replicas || !within(v, g, seats) {
+		if len(seats) == 0 || (len(seats) == 1) != oneNode || core.Replicas(seats) != g.Replicas || gone(v, seats) || !within(v, g, seats) {
 			continue
 		}
 		closed := slices.ContainsFunc(seats, func(s core.Seat) bool { return !p.open(v, g, v.Cluster.Nodes[s.Node].Accelerator) })
