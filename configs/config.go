@@ -102,7 +102,18 @@ func (c *Config) SeedUsers() []string {
 	list = c.Placement.usesSeed(list)
 	list = c.Elasticity.usesSeed(list)
 	list = c.Scaler.usesSeed(list)
-	return c.Backend.usesSeed(list)
+	list = c.Backend.usesSeed(list)
+	for i := range c.Alternatives {
+		if i == 0 {
+			continue // counted above
+		}
+		for _, user := range c.Alternatives[i].Config.SeedUsers() {
+			if !slices.Contains(list, user) {
+				list = append(list, user)
+			}
+		}
+	}
+	return list
 }
 
 // SeedGiven reports whether somebody chose the seed.
