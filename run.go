@@ -22,7 +22,6 @@ import (
 	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/timeline"
-	"github.com/quartet-sched/quartet/core/twin"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -384,11 +383,14 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		observers = append(observers, e.driver)
 	}
 	memory, remembers := world.(core.Memory)
-	beliefs := new(twin.Beliefs)
+	beliefs := e.beliefs()
 	chooser := e.newSynthesizer(parts, beliefs, remembers)
 	if chooser != nil {
 		defer chooser.Close()
-		observers = append(observers, beliefs, chooser)
+		if o, observes := beliefs.(core.Observer); observes {
+			observers = append(observers, o)
+		}
+		observers = append(observers, chooser)
 	}
 	if remembers {
 		observers = append(observers, journal.Announce(e.log, e.cluster), &telling{execution: e, memory: memory, decided: parts})

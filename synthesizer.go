@@ -11,7 +11,7 @@ import (
 )
 
 // newSynthesizer chooses between the compositions of the config; nil where there is one only. On real machines it looks ahead beside the rounds.
-func (e *execution) newSynthesizer(decided *policies, beliefs *twin.Beliefs, real bool) *synthesizer.Synthesizer {
+func (e *execution) newSynthesizer(decided *policies, beliefs synthesizer.Believer, real bool) *synthesizer.Synthesizer {
 	if len(e.Alternatives) == 0 {
 		return nil
 	}
@@ -33,6 +33,14 @@ func (e *execution) newSynthesizer(decided *policies, beliefs *twin.Beliefs, rea
 		Method: synthesizer.Method(c.Method), EveryRounds: c.Every, PauseSeconds: c.Pause.Seconds(), HorizonSeconds: c.Horizon.Seconds(),
 		Draws: c.Draws, Objective: synthesizer.Objective(c.Objective), MarginRatio: c.SwitchMargin, Seed: e.Seed, Background: real,
 	}, candidates, beliefs, e.log)
+}
+
+// beliefs are what the run teaches, in which candidates are simulated.
+func (e *execution) beliefs() synthesizer.Believer {
+	if e.believe != nil {
+		return e.believe(e.jobs)
+	}
+	return new(twin.Beliefs)
 }
 
 // compose makes the stages of an alternative, which are to take over.

@@ -23,6 +23,9 @@ const measuredAfter = 0.5
 // barredFor is how many horizons a candidate that was taken back is not chosen; twice as many at each time that it happens again.
 const barredFor = 4
 
+// worse is how many times as long jobs must be there as was forecast, for that to count.
+const worse = 1.01
+
 // promise is what was forecast at a switch.
 type promise struct {
 	From      int          `json:"from"` // candidate before
@@ -134,7 +137,7 @@ func (s *standing) broken(v *core.View, horizon float64) (is bool, why string) {
 		}
 	}
 	was := meanUpTo(took, within)
-	if was <= mean(p.Stayed) || was <= highest(p.Forecast) {
+	if was <= worse*mean(p.Stayed) || was <= worse*highest(p.Forecast) {
 		return false, ""
 	}
 	s.Promise = p // of which the way back is known
