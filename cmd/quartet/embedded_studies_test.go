@@ -32,6 +32,7 @@ var runsOf = map[string]int{
 	"gavel-osdi20":         24,
 	"hived":                40,
 	"lucid":                200,
+	"misdeclared":          60,
 	"muri":                 35,
 	"pollux-osdi21":        81,
 	"sia-sosp23":           15,

@@ -11,4 +11,6 @@ func (b *Beliefs) ObserveRound(r *core.Report) error { return nil }
 
 // Draw is one of the worlds that are believed in. The same view, seed and draw give the same world. Draw 0 is the one that is expected: nothing in it is drawn
 // where it can be computed.
-func (b *Beliefs) Draw(v *core.View, seed uint64, draw int) *World { return &World{} }
+func (b *Beliefs) Draw(v *core.View, seed uint64, draw int, horizonSeconds float64) *World {
+	return &World{}
+}

@@ -39,7 +39,7 @@ func (s *Still) Future(ctx context.Context, p Policies, w *World, seconds float6
 		pipeline.KeepDevices()
 	}
 	to := from + seconds
-	if err := pipeline.Run(ctx, until{world, to}); err != nil {
+	if err := pipeline.Run(ctx, until{world, to, func() bool { return w.Present && fates.present == 0 }}); err != nil {
 		return nil, err
 	}
 	if math.IsInf(to, 1) {
@@ -71,10 +71,14 @@ func (w *World) resume(ctx context.Context, p *core.Pipeline) (*sim.Simulator, e
 type until struct {
 	*sim.Simulator
 	seconds float64
+	over    func() bool
 }
 
 // Next tells nothing of what is after the end.
 func (u until) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	if u.over() {
+		return core.Observation{}, io.EOF
+	}
 	o, err := u.Simulator.Next(ctx, w)
 	if err == nil && o.NowSeconds > u.seconds {
 		return core.Observation{}, io.EOF
@@ -88,6 +92,7 @@ type fates struct {
 	restarts []int // of each, before
 	attained float64
 	rounds   int
+	present  int        // those of the beginning that have not ended
 	first    core.JobID // of those that arrive
 	at       []int      // by JobID: index in list, -1 for a job that had ended
 }
@@ -106,6 +111,7 @@ func newFates(p *core.Pipeline) *fates {
 		}
 		f.attained -= j.AttainedService(v.NowSeconds)
 	}
+	f.present = len(f.list)
 	return f
 }
 
@@ -132,6 +138,9 @@ func (f *fates) ObserveRound(r *core.Report) error {
 	}
 	for _, j := range r.Ended {
 		at := f.at[j.ID]
+		if j.ID < f.first {
+			f.present--
+		}
 		fate := &f.list[at]
 		fate.EndSeconds, fate.Outcome, fate.Restarts, fate.Progress = j.FinishSeconds, j.State, j.Restarts-f.restarts[at], j.Progress
 		f.attained += j.Attained

@@ -29,7 +29,9 @@ type World struct {
 	Config   sim.Config
 	Jobs     []Job          // those that have not ended, by JobID
 	Arrivals []workload.Job // to come, in order of their submissions, which are after the moment; their ids are given to them
-	Seed     uint64         // of what is drawn in the course of the simulation, such as delays of starts
+	// Present ends a future when the jobs that were there at its beginning have ended, whatever else arrived.
+	Present bool
+	Seed    uint64 // of what is drawn in the course of the simulation, such as delays of starts
 	// Nodes are changes in the health of nodes to come, in order of time.
 	Nodes []NodeChange
 }
