@@ -23,11 +23,11 @@ import (
 )
 
 var (
-	synthesizeWrite = flag.String("synthesize.write", "", "file for the table of the study of the synthesizer; empty for not to run it")
-	synthesizeOnly  = flag.String("synthesize.only", "", "workloads of that study, by a part of their names")
-	synthesizeMargin = flag.Float64("synthesize.margin", 0.05, "")
+	synthesizeWrite   = flag.String("synthesize.write", "", "file for the table of the study of the synthesizer; empty for not to run it")
+	synthesizeOnly    = flag.String("synthesize.only", "", "workloads of that study, by a part of their names")
+	synthesizeMargin  = flag.Float64("synthesize.margin", 0.05, "")
 	synthesizeHorizon = flag.Duration("synthesize.horizon", 4*time.Hour, "")
-	synthesizeTruth = flag.Bool("synthesize.truth", false, "the synthesizer knows what is to come")
+	synthesizeTruth   = flag.Bool("synthesize.truth", false, "the synthesizer knows what is to come")
 )
 
 // twelve are the candidates of the study, the first the one that decides first.
@@ -146,7 +146,7 @@ type truth struct {
 	config sim.Config
 }
 
-func (o *truth) Draw(v *core.View, _ uint64, draw int) *twin.World {
+func (o *truth) Draw(v *core.View, _ uint64, draw int, _ float64) *twin.World {
 	w := &twin.World{Config: o.config, Seed: uint64(draw)}
 	for i := range o.jobs.Jobs {
 		switch j := v.Job(core.JobID(i)); {

@@ -49,7 +49,7 @@ func (s *Synthesizer) newLook(p *core.Pipeline) *look {
 		l.workers = max(1, l.workers/2)
 	}
 	for draw := range 2 * s.settings.Draws {
-		w := s.beliefs.Draw(v, s.settings.Seed, draw+1)
+		w := s.beliefs.Draw(v, s.settings.Seed, draw+1, s.settings.HorizonSeconds)
 		l.worlds, l.rulers = append(l.worlds, w), append(l.rulers, newRuler(v, w, s.settings.HorizonSeconds))
 	}
 	return l

@@ -62,7 +62,7 @@ type Candidate struct {
 
 // Believer draws the worlds in which candidates are simulated; twin.Beliefs is one.
 type Believer interface {
-	Draw(v *core.View, seed uint64, draw int) *twin.World
+	Draw(v *core.View, seed uint64, draw int, horizonSeconds float64) *twin.World
 }
 
 // Synthesizer chooses. It is the chooser of a pipeline and an observer of it.
