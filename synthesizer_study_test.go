@@ -2,7 +2,6 @@ package quartet
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
@@ -25,15 +24,17 @@ import (
 var (
 	synthesizeWrite   = flag.String("synthesize.write", "", "file for the table of the study of the synthesizer; empty for not to run it")
 	synthesizeOnly    = flag.String("synthesize.only", "", "workloads of that study, by a part of their names")
-	synthesizeMargin  = flag.Float64("synthesize.margin", 0.05, "")
-	synthesizeHorizon = flag.Duration("synthesize.horizon", 4*time.Hour, "")
+	synthesizeSigma   = flag.Float64("synthesize.sigma", -1, "errors of declared work of that study; -1 for all")
+	synthesizeFirst   = flag.String("synthesize.first", "", "candidates that decide first in that study, by a part of their names")
+	synthesizeMargin  = flag.Float64("synthesize.margin", 0.02, "")
+	synthesizeHorizon = flag.Duration("synthesize.horizon", 12*time.Hour, "")
 	synthesizeTruth   = flag.Bool("synthesize.truth", false, "the synthesizer knows what is to come")
 )
 
 // twelve are the candidates of the study, the first the one that decides first.
-func twelve(s *configs.File) {
-	s.Pipeline.Allocation = configs.Policy{Type: "fifo"}
-	s.Synthesizer.Own = "fifo"
+func twelve(s *configs.File, first string) {
+	s.Pipeline.Allocation = configs.Policy{Type: first}
+	s.Synthesizer.Own = first
 	for _, admission := range []string{"", "1.2", "1.5"} {
 		for _, allocation := range []string{"fifo", "las", "srtf", "tiresias"} {
 			name, pipeline := allocation, map[string]any{"allocation": map[string]any{"type": allocation}}
@@ -45,7 +46,7 @@ func twelve(s *configs.File) {
 				}
 				pipeline["admission"] = []any{map[string]any{"type": "load_threshold", "config": map[string]any{"factor": factor}}}
 			}
-			if name != "fifo" {
+			if name != first {
 				s.Synthesizer.Candidates = append(s.Synthesizer.Candidates, configs.Candidate{Name: name, Pipeline: pipeline})
 			}
 		}
@@ -99,7 +100,7 @@ func toLoad(w *workload.Workload, devices int, load float64) *workload.Workload 
 var polluxWorkloads = [...]int{1, 2, 3, 4, 6}
 
 // studiedWorkloads are windows of Philly's trace at load 1, and Pollux's workloads, and each again with a load that changes.
-func studiedWorkloads(t *testing.T) (list []studied) {
+func studiedWorkloads(t *testing.T, first string) (list []studied) {
 	load := func(s configs.File) *workload.Workload {
 		c, err := configs.Build(Builtins(), s, Options{})
 		if err != nil {
@@ -122,7 +123,7 @@ func studiedWorkloads(t *testing.T) (list []studied) {
 		s.Workload = configs.Part{Type: "philly", Config: map[string]any{"path": refdata.Path(t, "data", "pollux-osdi21", "philly.csv.gz")}}
 		s.Sample.Window.FirstJob, s.Sample.Window.Jobs = 10000+15000*i, 600
 		s.Backend.Config = map[string]any{"restart_overhead": "30s"}
-		twelve(&s)
+		twelve(&s, first)
 		add(fmt.Sprintf("philly from %d", 10000+15000*i), s, toLoad(load(s), 128, 1))
 	}
 	for i := range 5 {
@@ -134,7 +135,7 @@ func studiedWorkloads(t *testing.T) (list []studied) {
 			"path": refdata.Path(t, "data", "pollux-osdi21", "workloads", fmt.Sprintf("workload-%d.csv", polluxWorkloads[i])), "profiles": refdata.Path(t, "data", "pollux-osdi21"),
 		}}
 		s.Backend.Config = map[string]any{"restart_overhead": "30s"}
-		twelve(&s)
+		twelve(&s, first)
 		add(fmt.Sprintf("pollux %d", polluxWorkloads[i]), s, load(s))
 	}
 	return list
@@ -199,51 +200,64 @@ func static(s configs.File, i int) (name string, alone configs.File) {
 	return candidate.Name, s
 }
 
+// setting is what a part of the study is about.
+type setting struct {
+	sigma float64 // error of what policies are told of the work of jobs: the standard deviation of its logarithm
+	first string  // candidate that decides first
+}
+
 // TestSynthesizerStudy measures the synthesizer beside each of its candidates.
 func TestSynthesizerStudy(t *testing.T) {
 	if *synthesizeWrite == "" {
 		t.Skip("the study takes minutes: make synthesize")
 	}
 	var b strings.Builder
-	cache := map[string]float64{}
-	if data, err := os.ReadFile("/tmp/cache.json"); err == nil {
-		_ = json.Unmarshal(data, &cache)
-	}
-	defer func() { data, _ := json.Marshal(cache); _ = os.WriteFile("/tmp/cache.json", data, 0o600) }()
-	for _, s := range studiedWorkloads(t) {
-		if !strings.Contains(s.name, *synthesizeOnly) {
+	for _, is := range []setting{{0, "fifo"}, {0.7, "fifo"}, {0.7, "las"}, {0.7, "srtf"}, {1.4, "las"}, {1.4, "srtf"}} {
+		if only := *synthesizeSigma; only >= 0 && only != is.sigma || !strings.Contains(is.first, *synthesizeFirst) {
 			continue
 		}
-		best, bestName, first, all := math.Inf(1), "", 0.0, ""
-		for i := range len(s.spec.Synthesizer.Candidates) + 1 {
-			name, spec := static(s.spec, i)
-			key := s.name + "/" + name
-			jct, known := cache[key]
-			if !known {
-				jct = float64(s.run(t, spec).Summary.JCTSeconds.Mean)
-				cache[key] = jct
+		fmt.Fprintf(&b, "\n## Declared work off by sigma %v, %s first\n\n", is.sigma, is.first)
+		b.WriteString("| workload | best candidate, mean JCT | first | synthesizer | to the best | to the first | looks | switches | taken back |\n")
+		b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
+		for _, s := range studiedWorkloads(t, is.first) {
+			if strings.Contains(s.name, *synthesizeOnly) {
+				if is.sigma > 0 {
+					s.spec.Estimate = workload.Estimate{Source: workload.EstimateNoisy, Sigma: is.sigma}
+				}
+				b.WriteString(s.row(t))
 			}
-			if i == 0 {
-				first = jct
-			}
-			if jct < best {
-				best, bestName = jct, name
-			}
-			all += fmt.Sprintf(" %s %.0f", name, jct)
-		}
-		t.Log(s.name + all)
-		began := time.Now()
-		spec := s.spec
-		spec.Synthesizer.SwitchMargin, spec.Synthesizer.Horizon = *synthesizeMargin, *synthesizeHorizon
-		r := s.run(t, spec)
-		m, jct := r.Summary.Synthesizer, float64(r.Summary.JCTSeconds.Mean)
-		fmt.Fprintf(&b, "| %s | %s %.0f | %.0f | %.0f | %+.1f %% | %d | %d | %d |\n", s.name, bestName, best, first, jct, 100*(jct/best-1), m.Looks, m.Switches, m.TakenBack)
-		t.Logf("%s: best %s %.0f, first %.0f, synthesizer %.0f (%+.1f %%), %d looks, %d switches, %v", s.name, bestName, best, first, jct, 100*(jct/best-1), m.Looks, m.Switches, time.Since(began).Round(time.Second/10))
-		for _, l := range m.Log {
-			t.Logf("   %.0f h: %s", float64(l.AtSeconds)/3600, l.Why)
 		}
 	}
 	if err := os.WriteFile(filepath.Clean(*synthesizeWrite), []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// row is what came of a workload.
+func (s *studied) row(t *testing.T) string {
+	best, bestName, first, all := math.Inf(1), "", 0.0, ""
+	for i := range len(s.spec.Synthesizer.Candidates) + 1 {
+		name, spec := static(s.spec, i)
+		jct := float64(s.run(t, spec).Summary.JCTSeconds.Mean)
+		if i == 0 {
+			first = jct
+		}
+		if jct < best {
+			best, bestName = jct, name
+		}
+		all += fmt.Sprintf(" %s %.0f", name, jct)
+	}
+	t.Log(s.name + all)
+	began := time.Now()
+	spec := s.spec
+	spec.Synthesizer.SwitchMargin, spec.Synthesizer.Horizon = *synthesizeMargin, *synthesizeHorizon
+	r := s.run(t, spec)
+	m, jct := r.Summary.Synthesizer, float64(r.Summary.JCTSeconds.Mean)
+	t.Logf("%s: best %s %.0f, first %.0f, synthesizer %.0f (%+.1f %%, %+.1f %%), %d looks, %d switches, %v",
+		s.name, bestName, best, first, jct, 100*(jct/best-1), 100*(jct/first-1), m.Looks, m.Switches, time.Since(began).Round(time.Second/10))
+	for _, l := range m.Log {
+		t.Logf("   %.0f h: %s", float64(l.AtSeconds)/3600, l.Why)
+	}
+	return fmt.Sprintf("| %s | %s %.0f | %.0f | %.0f | %+.1f %% | %+.1f %% | %d | %d | %d |\n",
+		s.name, bestName, best, first, jct, 100*(jct/best-1), 100*(jct/first-1), m.Looks, m.Switches, m.TakenBack)
 }

@@ -48,8 +48,9 @@ func (s *Synthesizer) newLook(p *core.Pipeline) *look {
 	if s.settings.Background {
 		l.workers = max(1, l.workers/2)
 	}
+	seed := core.NewRand(s.settings.Seed, fmt.Sprintf("synthesizer/%d", v.Round)).Uint64() // other worlds at each look
 	for draw := range 2 * s.settings.Draws {
-		w := s.beliefs.Draw(v, s.settings.Seed, draw+1, s.settings.HorizonSeconds)
+		w := s.beliefs.Draw(v, seed, draw+1, s.settings.HorizonSeconds)
 		l.worlds, l.rulers = append(l.worlds, w), append(l.rulers, newRuler(v, w, s.settings.HorizonSeconds))
 	}
 	return l
