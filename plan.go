@@ -24,6 +24,11 @@ type Plan struct {
 // Plan holds the next round of a run whose scheduler wrote a snapshot, or the first round when the name of the snapshot is
 // empty, and changes nothing. That of a simulation is its first round that knows of a job, at its own time.
 func (c *Composition) Plan(ctx context.Context, snapshot string) (*Plan, error) {
+	return c.foresee(ctx, snapshot, nil, nil)
+}
+
+// foresee is Plan with one more observer of the rounds, and a look at the pipeline after the last; nil for neither.
+func (c *Composition) foresee(ctx context.Context, snapshot string, watch func(*core.Pipeline) core.Observer, done func(*Plan, *core.Pipeline)) (*Plan, error) {
 	log := c.logger()
 	jobs, err := LoadWorkload(ctx, c.Config, log)
 	if err != nil {
@@ -49,13 +54,20 @@ func (c *Composition) Plan(ctx context.Context, snapshot string) (*Plan, error) 
 	if keeping, may := world.(core.Keeping); may && keeping.KeepsDevices() {
 		pipeline.KeepDevices()
 	}
+	if watch != nil {
+		pipeline.Tell(watch(pipeline))
+	}
 	var seen core.Backend = world
 	if memory, remembers := world.(core.Memory); remembers { // of a run that goes on
 		pipeline.Remember(memory, nil)
 	} else if snapshot == "" && !simulated {
 		seen = Late(world, FirstRoundSeconds)
 	}
-	if err := errors.Join(pipeline.Run(ctx, seen), discardStages(&stages)); err != nil {
+	err = pipeline.Run(ctx, seen)
+	if err == nil && done != nil {
+		done(p, pipeline)
+	}
+	if err := errors.Join(err, discardStages(&stages)); err != nil {
 		return nil, err
 	}
 	p.NowSeconds, p.Changes, p.Unfinished = pipeline.NowSeconds(), world.Changes(), pipeline.Unfinished()

@@ -73,6 +73,11 @@ takes over there now: by the composition that is installed, or that of -f, chang
 
 // planSnapshot plans on what a running scheduler knows.
 func (a *app) planSnapshot(ctx context.Context, client orders) error {
+	return a.withSnapshot(ctx, client, func(config *configs.Config, path string) error { return a.plan(ctx, config, path) })
+}
+
+// withSnapshot has something done with what a running scheduler knows: the config of the run, and a file that is there meanwhile.
+func (a *app) withSnapshot(ctx context.Context, client orders, do func(config *configs.Config, path string) error) error {
 	folder, err := os.MkdirTemp("", "quartet-plan-")
 	if err != nil {
 		return err
@@ -94,7 +99,7 @@ func (a *app) planSnapshot(ctx context.Context, client orders) error {
 	if err != nil {
 		return err
 	}
-	return a.plan(ctx, config, path)
+	return do(config, path)
 }
 
 // planCluster plans on what there is in a cluster.

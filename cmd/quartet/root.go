@@ -166,7 +166,7 @@ rejected jobs under --strict, a study or an advice that is not complete; 4, 5 an
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no notes on stderr")
 	mustComplete(root, "output", render.Formats)
 	root.AddCommand(
-		a.simulateCommand(), a.benchCommand(), a.compareCommand(), a.adviseCommand(), a.runCommand(), a.planCommand(), a.reportCommand(),
+		a.simulateCommand(), a.benchCommand(), a.compareCommand(), a.adviseCommand(), a.runCommand(), a.planCommand(), a.forecastCommand(), a.reportCommand(),
 		a.uiCommand(), a.timelineCommand(),
 		a.configCommand(), a.policyCommand(), a.pluginCommand(), a.traceCommand(), a.profileCommand(), a.fillCommand(), a.synergyBoundCommand(), a.versionCommand(), a.manCommand(),
 	)

@@ -3,6 +3,7 @@ package twin
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -12,8 +13,8 @@ type Judge struct {
 	Beliefs    *Beliefs
 	Forecaster *Forecaster
 	Policies   Policies
-	Draws      int     // 0 for as many as DrawsFor says
-	Every      float64 // seconds between two forecasts
+	Draws      int                           // 0 for as many as DrawsFor says
+	Next       func(seconds float64) float64 // when to forecast next, after a forecast at a moment
 	Pipeline   *core.Pipeline
 
 	due       float64
@@ -31,13 +32,16 @@ func (j *Judge) ObserveRound(r *core.Report) error {
 	if r.View.NowSeconds < j.due {
 		return nil
 	}
-	j.due = r.View.NowSeconds + j.Every
+	j.due = j.Next(r.View.NowSeconds)
 	j.Forecasts++
 	if _, err := j.Forecaster.Forecast(context.Background(), Take(j.Pipeline), j.Policies, j.Beliefs, j.Draws); err != nil {
 		return fmt.Errorf("forecast at %v s: %w", r.View.NowSeconds, err)
 	}
 	return nil
 }
+
+// Never has the judge only learn.
+func (j *Judge) Never() { j.due = math.Inf(1) }
 
 // Calibration is how well the forecasts held.
 func (j *Judge) Calibration() Calibration { return j.Forecaster.Calibration() }

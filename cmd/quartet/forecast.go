@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/cmd/internal/render"
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/twin"
+)
+
+// twinFlags say of which run, and of which moment of it, something is foreseen, and by what.
+type twinFlags struct {
+	*schedulerFlags
+	runFlags
+	at         time.Duration
+	draws      int
+	work       string
+	arrivals   string
+	rehearsals int
+}
+
+func (f *twinFlags) registerDraws(c *cobra.Command) {
+	c.Flags().DurationVar(&f.at, "at", 0, "with -f, moment of the simulation, instead of its first round")
+	c.Flags().IntVar(&f.draws, "draws", 0, "how many futures are simulated; 0 for 16, and less where jobs are very many")
+	c.Flags().StringVar(&f.work, "work", twin.WorkDeclared, "how much work jobs are believed to have: declared, history, drawn")
+	c.Flags().StringVar(&f.arrivals, "arrivals", twin.ArrivalsRecent, "jobs that are believed to arrive: recent, none")
+	c.Flags().IntVar(&f.rehearsals, "rehearsals", 16, "with --at, how many forecasts of earlier moments the bands are calibrated by; 0 for none, of a running scheduler too")
+	mustComplete(c, "work", []string{twin.WorkDeclared, twin.WorkHistory, twin.WorkDrawn})
+	mustComplete(c, "arrivals", []string{twin.ArrivalsRecent, twin.ArrivalsNone})
+}
+
+// forecasting is how the flags have it.
+func (f *twinFlags) forecasting() (quartet.Forecasting, error) {
+	var found core.Diagnostics
+	oneOf := func(flag, value string, valid ...string) {
+		if !slices.Contains(valid, value) {
+			found = append(found, core.Diagnostic{
+				Position: core.Position{File: flag}, Summary: fmt.Sprintf("there is no %q", value), Hint: core.SuggestHint(value, "values", valid),
+			})
+		}
+	}
+	least := func(flag string, value, least int) {
+		if value < least {
+			found = append(found, core.Diagnostic{Position: core.Position{File: flag}, Summary: fmt.Sprintf("must be at least %d, got %d", least, value)})
+		}
+	}
+	oneOf("--work", f.work, twin.WorkDeclared, twin.WorkHistory, twin.WorkDrawn)
+	oneOf("--arrivals", f.arrivals, twin.ArrivalsRecent, twin.ArrivalsNone)
+	least("--draws", f.draws, 0)
+	least("--rehearsals", f.rehearsals, 0)
+	if f.at < 0 {
+		found = append(found, core.Diagnostic{Position: core.Position{File: "--at"}, Summary: "must not be negative"})
+	}
+	return quartet.Forecasting{Beliefs: twin.BeliefOptions{Work: f.work, Arrivals: f.arrivals}, Draws: f.draws, Rehearsals: f.rehearsals}, found.Err()
+}
+
+// twin makes the twin that the flags name, and has something done with it.
+func (a *app) twin(c *cobra.Command, f *twinFlags, do func(ctx context.Context, t *quartet.Twin) error) error {
+	ctx := c.Context()
+	o, err := f.forecasting()
+	if err != nil {
+		return err
+	}
+	of := func(config *configs.Config, snapshot string) error {
+		t, err := (&quartet.Composition{Config: config, Log: a.logger()}).Twin(ctx, snapshot, o)
+		if err != nil {
+			return err
+		}
+		return do(ctx, t)
+	}
+	if len(f.files) > 0 {
+		config, err := f.configFlags.load(ctx, a, "")
+		if err != nil {
+			return err
+		}
+		t, err := (&quartet.Composition{Config: config, Log: a.logger()}).TwinAt(ctx, f.at, o)
+		if err != nil {
+			return err
+		}
+		return do(ctx, t)
+	}
+	if c.Flags().Changed("at") {
+		return problem("--at", "is a moment of a simulation, only with -f", "a running scheduler is forecast as it is now")
+	}
+	if f.meant() {
+		return f.with(ctx, func(client orders) error {
+			on, is := client.(cluster)
+			if !is {
+				return a.withSnapshot(ctx, client, of)
+			}
+			config, err := a.clusterConfig(ctx, on, &f.kubeFlags, &f.runFlags)
+			if err != nil {
+				return err
+			}
+			return on.Reads(of(config, ""))
+		})
+	}
+	if len(f.sets) > 0 {
+		return problem("--set", "changes a config, only with -f or --context", "the running scheduler has its own")
+	}
+	return f.with(ctx, func(client orders) error { return a.withSnapshot(ctx, client, of) })
+}
+
+func (a *app) forecastCommand() *cobra.Command {
+	f := twinFlags{schedulerFlags: &schedulerFlags{app: a}}
+	c := &cobra.Command{
+		Use:   "forecast [JOB…]",
+		Short: "Show when jobs are expected to start and to end",
+		Long: `Simulates what may become of a run, several times, from its present state on, with its own policies and
+with what was learned so far: how long jobs are, how fast they go, how many more come. Each moment is
+shown with a band that is to hold for 80 % of the jobs, and how well earlier bands held.
+
+Without -f it asks the running scheduler for all that it knows, as plan does, and simulates in this
+process. With -f it is about a simulation, at the moment that --at names: what lies ahead of it is
+not looked up.`,
+		Example: `  quartet forecast
+  quartet forecast train-7 train-8 -o json
+  quartet forecast -f my.yaml --at 6h`,
+		RunE: func(c *cobra.Command, names []string) error {
+			return a.twin(c, &f, func(ctx context.Context, t *quartet.Twin) error {
+				forecast, err := t.Forecast(ctx, f.draws)
+				if err != nil {
+					return err
+				}
+				return a.writeForecast(t, forecast, names)
+			})
+		},
+	}
+	f.configFlags.register(a, c)
+	f.registerDraws(c)
+	f.schedulerFlags.register(c)
+	return c
+}
+
+// writeForecast writes what is expected of jobs; of all when none is named.
+func (a *app) writeForecast(t *quartet.Twin, f *twin.Forecast, names []string) error {
+	chosen, err := chosenJobs(f, names)
+	if err != nil {
+		return err
+	}
+	table := render.Table{Columns: []render.Column{
+		{Name: "job"}, {Name: "state"}, {Name: "position", Numeric: true}, {Name: "start"}, {Name: "start_between"}, {Name: "end"}, {Name: "end_between"}, {Name: "after", Drop: 1},
+	}}
+	for _, j := range chosen {
+		state, position := any("running"), any(math.NaN())
+		start, startBand := "", ""
+		if !j.Running {
+			state, position = "waiting", j.Position
+			start, startBand = inText(j.Start.Median-f.AtSeconds), bandText(j.Start, f.AtSeconds)
+		}
+		table.Rows = append(table.Rows, []any{
+			j.Name, state, position, start, startBand, inText(j.End.Median - f.AtSeconds), bandText(j.End, f.AtSeconds), aheadText(t.Names, j.Ahead),
+		})
+	}
+	a.note("at %s, of %s", render.Span(f.AtSeconds), render.Count(f.Draws, "simulated future"))
+	a.note("%s", calibrationText(&f.Calibration))
+	for _, n := range f.Notes {
+		a.note("%s", n)
+	}
+	if len(table.Rows) == 0 {
+		a.note("nobody waits and nobody runs")
+	}
+	if a.format == render.JSON {
+		return render.Document(a.stdout, forecastDocument(t, f, chosen))
+	}
+	return table.Write(a.stdout, a.format)
+}
+
+// chosenJobs are the forecasts of the jobs of some names.
+func chosenJobs(f *twin.Forecast, names []string) ([]twin.JobForecast, error) {
+	if len(names) == 0 {
+		return f.Jobs, nil
+	}
+	var all []string
+	for i := range f.Jobs {
+		all = append(all, f.Jobs[i].Name)
+	}
+	var found core.Diagnostics
+	var chosen []twin.JobForecast
+	for _, name := range names {
+		at := slices.Index(all, name)
+		if at < 0 {
+			found = append(found, core.Diagnostic{Summary: fmt.Sprintf("no job %q waits or runs", name), Hint: core.SuggestHint(name, "jobs", all)})
+			continue
+		}
+		chosen = append(chosen, f.Jobs[at])
+	}
+	return chosen, found.Err()
+}
+
+// inText words how long it is until a moment.
+func inText(seconds float64) string {
+	if math.IsInf(seconds, 1) {
+		return "not foreseen"
+	}
+	return "in " + render.Span(max(seconds, 0))
+}
+
+// bandText words a band, from a moment on.
+func bandText(b twin.Band, at float64) string {
+	switch {
+	case math.IsInf(b.Low, 1):
+		return ""
+	case math.IsInf(b.High, 1):
+		return render.Span(max(b.Low-at, 0)) + " or later"
+	}
+	return render.Span(max(b.Low-at, 0)) + " to " + render.Span(b.High-at)
+}
+
+// aheadText names who is in front of a job.
+func aheadText(names map[core.JobID]string, ahead []core.JobID) string {
+	const most = 3
+	list := make([]string, 0, most)
+	for _, id := range ahead[:min(len(ahead), most)] {
+		list = append(list, names[id])
+	}
+	text := strings.Join(list, ", ")
+	if len(ahead) > most {
+		text += ", …"
+	}
+	return text
+}
+
+// calibrationText says how well bands held.
+func calibrationText(c *twin.Calibration) string {
+	if c.Starts.Resolved+c.Ends.Resolved == 0 {
+		return "no earlier forecast can be judged yet"
+	}
+	part := func(of string, c *twin.Coverage) string {
+		if c.Resolved == 0 {
+			return "none of " + of
+		}
+		return fmt.Sprintf("%s of %d of %s (median error %s of the time to come)", render.Percent(c.Ratio()), c.Resolved, of, render.Percent(c.ErrorRatio))
+	}
+	return "bands that are to hold 80 % held " + part("starts", &c.Starts) + ", " + part("ends", &c.Ends)
+}

@@ -1,0 +1,80 @@
+package twin
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// mostArrivals bounds the jobs that come in a world.
+const mostArrivals = 2000
+
+// submissions are the latest ones, in order.
+type submissions struct{ list []*core.JobSpec }
+
+func (s *submissions) clone() submissions { return submissions{slices.Clone(s.list)} }
+
+func (s *submissions) add(spec *core.JobSpec, window int) {
+	if spec == nil {
+		return
+	}
+	if s.list = append(s.list, spec); len(s.list) > window {
+		s.list = slices.Delete(s.list, 0, len(s.list)-window)
+	}
+}
+
+// moment is the submissions of one moment, which come together.
+type moment struct{ first, count int }
+
+func (s *submissions) moments() (list []moment) {
+	for i, spec := range s.list {
+		if i > 0 && spec.SubmitSeconds == s.list[i-1].SubmitSeconds {
+			list[len(list)-1].count++
+			continue
+		}
+		list = append(list, moment{i, 1})
+	}
+	return list
+}
+
+// coming are arrivals: for each a submission like which it is, and when, up to a moment. With r, which is nil for what is expected, they come at random,
+// as often as those since the first that is remembered did. Expected ones come in the order and at the mean distance of these. The longer nothing came, the fewer are believed in; and none after a single
+// moment of submissions.
+func (s *submissions) coming(now, until float64, r *rand.Rand) (like []int, at []float64) {
+	moments := s.moments()
+	gaps := len(moments) - 1
+	if gaps < 1 {
+		return nil, nil
+	}
+	mean := (now - s.list[0].SubmitSeconds) / float64(gaps)
+	if r != nil {
+		sum := 0.0
+		for range gaps {
+			sum += r.ExpFloat64()
+		}
+		mean *= float64(gaps) / sum
+	}
+	if !(mean > 0) || math.IsInf(mean, 1) {
+		return nil, nil
+	}
+	t := now
+	for i := 0; len(like) < mostArrivals; i++ {
+		m, gap := moments[(1+i)%len(moments)], mean
+		if r != nil {
+			m, gap = moments[r.IntN(len(moments))], mean*r.ExpFloat64()
+		}
+		if t = max(t+gap, math.Nextafter(t, math.Inf(1))); t > until {
+			break
+		}
+		for k := range m.count {
+			like, at = append(like, m.first+k), append(at, t)
+		}
+	}
+	return like, at
+}
+
+// arrival is the name of a job that is believed to come. No job that is submitted has a name with a space.
+func arrival(i int) string { return "arrival " + strconv.Itoa(i+1) }

@@ -1,0 +1,157 @@
+package twin_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"sort"
+	"testing"
+
+	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/twin"
+	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/internal/refdata"
+)
+
+// errors are logarithms of what is believed over what is so.
+type beliefErrors struct {
+	here, elsewhere, ahead, work []float64
+	covered, bands               int // of the work of jobs by the 80 % of draws
+}
+
+func quantile(list []float64, q float64) float64 {
+	if len(list) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(list))
+	return sorted[int(q*float64(len(sorted)-1))]
+}
+
+func absolute(list []float64) []float64 {
+	out := make([]float64, len(list))
+	for i, x := range list {
+		out[i] = math.Abs(x)
+	}
+	return out
+}
+
+func (e *beliefErrors) String() string {
+	line := func(name string, list []float64) string {
+		a := absolute(list)
+		return fmt.Sprintf("%s: %d, median %+.3f, of the amount median %.3f p90 %.3f\n", name, len(list), quantile(list, 0.5), quantile(a, 0.5), quantile(a, 0.9))
+	}
+	return line("rate where it runs", e.here) + line("rate elsewhere", e.elsewhere) + line("seconds to the end, alone as it is", e.ahead) + line("work", e.work) +
+		fmt.Sprintf("80 %% bands of work: %d of %d hold\n", e.covered, e.bands)
+}
+
+func phaseAt(m workload.Model, progress float64) int {
+	last := m.Phases() - 1
+	return sort.Search(last, func(p int) bool { return m.PhaseEnd(p) > progress })
+}
+
+// secondsLeft is how long a job takes that stays where it is.
+func secondsLeft(m workload.Model, progress float64, c workload.Running) float64 {
+	seconds := 0.0
+	for p := phaseAt(m, progress); p < m.Phases(); p++ {
+		seconds += (m.PhaseEnd(p) - progress) / m.Rate(p, c)
+		progress = m.PhaseEnd(p)
+	}
+	return seconds
+}
+
+func running(c *core.Cluster, j *core.Job) workload.Running {
+	r := workload.Running{Replicas: j.Held, Tuning: j.Tuning}
+	for _, s := range j.Seats {
+		r.Shape = append(r.Shape, s.Devices.Count())
+		r.Accelerators = append(r.Accelerators, c.Accelerators[c.Nodes[s.Node].Accelerator])
+	}
+	return r
+}
+
+// judgeBeliefs runs a composition, and compares what is believed at every so many rounds with what is so.
+func judgeBeliefs(t *testing.T, files []string, sets []string, o twin.BeliefOptions, every int) *beliefErrors {
+	t.Helper()
+	c, err := quartet.Load(quartet.Builtins(), quartet.Options{Files: files, Sets: append(sets, "output.write=[]"), Env: os.LookupEnv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Jobs, err = quartet.LoadWorkload(t.Context(), c.Config, nil); err != nil {
+		t.Fatal(err)
+	}
+	b, e := twin.NewBeliefs(o), &beliefErrors{}
+	c.Observers = append(c.Observers, b, observer(func(r *core.Report) error {
+		v := r.View
+		if v.Round%every != 0 {
+			return nil
+		}
+		expected := b.Draw(v, 1, 0, 0)
+		var draws []*twin.World
+		for i := 1; i <= 30; i++ {
+			draws = append(draws, b.Draw(v, 1, i, 0))
+		}
+		for i, of := range expected.Jobs {
+			j, is := v.Job(of.ID), c.Jobs.Jobs[of.ID].Model
+			believed := math.Log((of.Model.PhaseEnd(of.Model.Phases()-1) - j.WorkDone(v.NowSeconds)) / (is.PhaseEnd(is.Phases()-1) - j.WorkDone(v.NowSeconds)))
+			if !math.IsNaN(believed) {
+				e.work = append(e.work, believed)
+			}
+			var totals []float64
+			for _, d := range draws {
+				totals = append(totals, d.Jobs[i].Model.PhaseEnd(d.Jobs[i].Model.Phases()-1))
+			}
+			e.bands++
+			if total := is.PhaseEnd(is.Phases() - 1); quantile(totals, 0.1) <= total*(1+1e-9) && total*(1-1e-9) <= quantile(totals, 0.9) {
+				e.covered++
+			}
+			if j.State != core.Running || j.ProgressRate == 0 {
+				continue
+			}
+			here := running(v.Cluster, j)
+			done := j.WorkDone(v.NowSeconds)
+			compare := func(into *[]float64, c workload.Running) {
+				if was, will := is.Rate(phaseAt(is, done), c), of.Model.Rate(phaseAt(of.Model, done), c); was > 0 && will > 0 {
+					*into = append(*into, math.Log(will/was))
+				}
+			}
+			compare(&e.here, here)
+			if now, then := secondsLeft(is, done, here), secondsLeft(of.Model, done, here); now > 0 && !math.IsInf(now, 1) {
+				e.ahead = append(e.ahead, math.Log(then/now))
+			}
+			for _, shape := range [][]int{{1}, {2}, {4}, {4, 4}} {
+				r := workload.Running{Shape: shape, Tuning: core.Tuning{}}
+				for _, n := range shape {
+					r.Replicas += n
+					r.Accelerators = append(r.Accelerators, here.Accelerators[0])
+				}
+				if r.Replicas != here.Replicas && r.Replicas <= j.MaxReplicas {
+					compare(&e.elsewhere, r)
+				}
+			}
+		}
+		return nil
+	}))
+	if _, err := c.Simulate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// What is believed of the jobs of Pollux is near what is so, though nobody tells it.
+func TestBeliefsOfPollux(t *testing.T) {
+	refdata.Path(t, "data", "pollux-osdi21")
+	for name, tc := range map[string]struct {
+		sets    []string
+		options twin.BeliefOptions
+	}{
+		"declared":    {nil, twin.BeliefOptions{}},
+		"misdeclared": {[]string{"estimate.source=noisy", "estimate.sigma=0.7"}, twin.BeliefOptions{}},
+		"history":     {nil, twin.BeliefOptions{Work: twin.WorkHistory}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := judgeBeliefs(t, []string{"papers/pollux-osdi21/pollux-best.yaml"}, tc.sets, tc.options, 30)
+			t.Logf("\n%v", e)
+		})
+	}
+}
