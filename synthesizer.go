@@ -6,6 +6,7 @@ import (
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/synthesizer"
 	"github.com/quartet-sched/quartet/core/twin"
 )
@@ -40,7 +41,13 @@ func (e *execution) beliefs() synthesizer.Believer {
 	if e.believe != nil {
 		return e.believe(e.jobs)
 	}
-	return new(twin.Beliefs)
+	o := twin.BeliefOptions{Work: twin.WorkDeclared, Arrivals: twin.ArrivalsRecent}
+	if config, simulated := e.Backend.Config.(*sim.Config); simulated { // what a start costs is no secret, what is to come is one
+		known := *config
+		known.Failures, known.NodeEvents, known.JoiningNodes, known.Outages = sim.Failures{}, nil, nil, nil
+		o.Config = &known
+	}
+	return twin.NewBeliefs(o)
 }
 
 // compose makes the stages of an alternative, which are to take over.
