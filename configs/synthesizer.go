@@ -36,7 +36,7 @@ type Candidate struct {
 // DefaultSynthesizer is a synthesizer without candidates.
 func DefaultSynthesizer() Synthesizer {
 	return Synthesizer{
-		Method: "twin", Every: 10, Pause: 10 * time.Minute, Horizon: 4 * time.Hour, Draws: 4, Objective: "mean_jct", SwitchMargin: 0.05, Own: "own",
+		Method: "twin", Every: 10, Pause: 10 * time.Minute, Horizon: 12 * time.Hour, Draws: 4, Objective: "mean_jct", SwitchMargin: 0.02, Own: "own",
 	}
 }
 
