@@ -89,12 +89,27 @@ func (b *bandit) bound(i int) float64 {
 	return mean - math.Sqrt(variance*2*math.Log(max(all, 1))/b.Weight[i])
 }
 
+// giveUp is that jobs are there and none completes under a candidate: it counts as e times as slow as the worst that is known.
+func (b *bandit) giveUp(i int) {
+	worst := 0.0
+	for k, w := range b.Weight {
+		if w > 0 {
+			worst = max(worst, b.Sum[k]/w)
+		}
+	}
+	worst++
+	b.Weight[i], b.Sum[i], b.Squares[i] = 1, worst, worst*worst
+}
+
 // play has the candidate of the least bound take over, the first of several.
 func (s *Synthesizer) play(v *core.View) (*core.Composition, error) {
 	s.is.Looks++
 	best := s.is.InForce
 	if s.bandit.Weight[best] < 1 {
-		return nil, nil // of the one in force nothing is known yet
+		if v.NowSeconds-s.is.Since < s.settings.HorizonSeconds || len(v.Active) == 0 {
+			return nil, nil // of the one in force nothing is known yet
+		}
+		s.bandit.giveUp(best)
 	}
 	for i := range s.candidates {
 		if s.bandit.bound(i) < s.bandit.bound(best)+math.Log1p(-s.settings.MarginRatio) {

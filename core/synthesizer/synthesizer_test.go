@@ -387,3 +387,29 @@ func TestBandit(t *testing.T) {
 		t.Errorf("chose %v; the best was in force for %.2f of the time", chosen, best)
 	}
 }
+
+// No job completes under b. It is left after a horizon, not kept for ever.
+func TestBanditLeavesOneThatCompletesNothing(t *testing.T) {
+	s := settings()
+	s.Method, s.HorizonSeconds = Bandit, 400
+	w := newWorld(t, s, nil)
+	chosen := map[string]float64{}
+	at := 0.0
+	for id := core.JobID(1); id < 30; id++ {
+		at += 50
+		w.hold(at)
+		r := &core.Report{View: w.View()}
+		if w.s.is.InForce != 1 {
+			r.Ended = []*core.Job{{JobSpec: &core.JobSpec{ID: id, SubmitSeconds: at - 50, Requested: 1}, State: core.Completed, Attained: 50, FinishSeconds: at}}
+		}
+		if err := w.s.ObserveRound(r); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.choose(); got != "" && chosen[got] == 0 {
+			chosen[got] = at
+		}
+	}
+	if chosen["b"] == 0 || chosen["c"] < chosen["b"]+400 || chosen["c"] > chosen["b"]+500 {
+		t.Errorf("took over first at %v", chosen)
+	}
+}
