@@ -248,13 +248,12 @@ func (s *studied) row(t *testing.T) string {
 		all += fmt.Sprintf(" %s %.0f", name, jct)
 	}
 	t.Log(s.name + all)
-	began := time.Now()
 	spec := s.spec
 	spec.Synthesizer.SwitchMargin, spec.Synthesizer.Horizon = *synthesizeMargin, *synthesizeHorizon
 	r := s.run(t, spec)
 	m, jct := r.Summary.Synthesizer, float64(r.Summary.JCTSeconds.Mean)
-	t.Logf("%s: best %s %.0f, first %.0f, synthesizer %.0f (%+.1f %%, %+.1f %%), %d looks, %d switches, %v",
-		s.name, bestName, best, first, jct, 100*(jct/best-1), 100*(jct/first-1), m.Looks, m.Switches, time.Since(began).Round(time.Second/10))
+	t.Logf("%s: best %s %.0f, first %.0f, synthesizer %.0f (%+.1f %%, %+.1f %%), %d looks, %d switches",
+		s.name, bestName, best, first, jct, 100*(jct/best-1), 100*(jct/first-1), m.Looks, m.Switches)
 	for _, l := range m.Log {
 		t.Logf("   %.0f h: %s", float64(l.AtSeconds)/3600, l.Why)
 	}
