@@ -383,15 +383,11 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		observers = append(observers, e.driver)
 	}
 	memory, remembers := world.(core.Memory)
-	beliefs := e.beliefs()
-	chooser := e.newSynthesizer(parts, beliefs, remembers)
+	chooser, choosing := e.newSynthesizer(parts, remembers)
 	if chooser != nil {
 		defer chooser.Close()
-		if o, observes := beliefs.(core.Observer); observes {
-			observers = append(observers, o)
-		}
-		observers = append(observers, chooser)
 	}
+	observers = append(observers, choosing...)
 	if remembers {
 		observers = append(observers, journal.Announce(e.log, e.cluster), &telling{execution: e, memory: memory, decided: parts})
 	}

@@ -11,29 +11,29 @@ import (
 	"github.com/quartet-sched/quartet/core/twin"
 )
 
-// newSynthesizer chooses between the compositions of the config; nil where there is one only. On real machines it looks ahead beside the rounds.
-func (e *execution) newSynthesizer(decided *policies, beliefs synthesizer.Believer, real bool) *synthesizer.Synthesizer {
+// newSynthesizer chooses between the compositions of the config, and tells who is to observe the run; nil where there is one only. On real machines it looks ahead beside the rounds.
+func (e *execution) newSynthesizer(decided *policies, real bool) (s *synthesizer.Synthesizer, observers []core.Observer) {
 	if len(e.Alternatives) == 0 {
-		return nil
+		return nil, nil
 	}
+	beliefs := e.beliefs()
 	c := &e.Config.Synthesizer
 	candidates := make([]synthesizer.Candidate, len(e.Alternatives))
 	for i := range e.Alternatives {
 		alternative := e.Alternatives[i].Config
 		candidates[i] = synthesizer.Candidate{
-			Name: e.Alternatives[i].Name,
-			Policies: twin.Policies{
-				Make:    func() (core.Stages, error) { return BuildStages(alternative, nil) },
-				End:     discardStages,
-				Options: alternative.Round.Options(),
-			},
+			Name: e.Alternatives[i].Name, Policies: PoliciesOf(alternative, false),
 			Compose: func() (*core.Composition, error) { return e.compose(decided, alternative) },
 		}
 	}
-	return synthesizer.New(synthesizer.Settings{
+	s = synthesizer.New(synthesizer.Settings{
 		Method: synthesizer.Method(c.Method), EveryRounds: c.Every, PauseSeconds: c.Pause.Seconds(), HorizonSeconds: c.Horizon.Seconds(),
 		Draws: c.Draws, Objective: synthesizer.Objective(c.Objective), MarginRatio: c.SwitchMargin, Seed: e.Seed, Background: real,
 	}, candidates, beliefs, e.log)
+	if o, observes := beliefs.(core.Observer); observes {
+		observers = append(observers, o)
+	}
+	return s, append(observers, s)
 }
 
 // beliefs are what the run teaches, in which candidates are simulated.

@@ -54,6 +54,13 @@ func (p *policies) inForce() *configs.Config {
 	return p.config
 }
 
+// decides is the config whose policies decide, which may be an alternative of that in force.
+func (p *policies) decides() *configs.Config {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.deciding
+}
+
 // take ends the policies that decided so far, for others have taken over. A policy whose successor took up what it had learned
 // is discarded: its successor leaves that to later runs. Any other leaves it now, before a new one reads what was left.
 func (p *policies) take(next *configs.Config, stages core.Stages, rounds int, taken *core.Resumed) {

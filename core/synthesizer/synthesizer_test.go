@@ -338,15 +338,20 @@ func TestObjective(t *testing.T) {
 		jct, respond float64
 	}{
 		"all end": {[]twin.Fate{
-			{ID: 0, StartSeconds: 100, EndSeconds: 500, Outcome: core.Completed}, {ID: 1, StartSeconds: 200, EndSeconds: 600, Outcome: core.Completed},
-			{ID: 2, StartSeconds: 50, EndSeconds: 300, Outcome: core.Completed}, {ID: 3, StartSeconds: 600, EndSeconds: 1000, Outcome: core.Completed},
+			{ID: 0, StartSeconds: 100, EndSeconds: 500, Outcome: core.Completed},
+			{ID: 1, StartSeconds: 200, EndSeconds: 600, Outcome: core.Completed},
+			{ID: 2, StartSeconds: 50, EndSeconds: 300, Outcome: core.Completed},
+			{ID: 3, StartSeconds: 600, EndSeconds: 1000, Outcome: core.Completed},
 		}, (400 + 500 + 200 + 850) / 4.0, (0 + 100 + 450) / 3.0},
 		"one is rejected, and has all of its work left": {[]twin.Fate{
-			{ID: 0, StartSeconds: nan, EndSeconds: 100, Outcome: core.Rejected}, {ID: 1, StartSeconds: 100, EndSeconds: 500, Outcome: core.Completed},
-			{ID: 2, StartSeconds: 50, EndSeconds: 300, Outcome: core.Completed}, {ID: 3, StartSeconds: 500, EndSeconds: 900, Outcome: core.Completed},
+			{ID: 0, StartSeconds: nan, EndSeconds: 100, Outcome: core.Rejected},
+			{ID: 1, StartSeconds: 100, EndSeconds: 500, Outcome: core.Completed},
+			{ID: 2, StartSeconds: 50, EndSeconds: 300, Outcome: core.Completed},
+			{ID: 3, StartSeconds: 500, EndSeconds: 900, Outcome: core.Completed},
 		}, (1000 + 400 + 400 + 200 + 750) / 4.0, (1000 + 0 + 350) / 3.0},
 		"two go on: the one with less work left first, on both devices": {[]twin.Fate{
-			{ID: 0, StartSeconds: 100, EndSeconds: nan, Outcome: core.Running, Progress: 100}, {ID: 1, StartSeconds: 100, EndSeconds: 500, Outcome: core.Completed},
+			{ID: 0, StartSeconds: 100, EndSeconds: nan, Outcome: core.Running, Progress: 100},
+			{ID: 1, StartSeconds: 100, EndSeconds: 500, Outcome: core.Completed},
 			{ID: 2, StartSeconds: 50, EndSeconds: 300, Outcome: core.Completed}, // the other did not come within the rounds of the future
 		}, (1000 + 300 + 400 + 200 + 950 + (300+800)/2) / 4.0, (0 + 0 + 950) / 3.0},
 	} {
