@@ -2,7 +2,7 @@
 //
 // With twin, every so many rounds each candidate is simulated from the present state over a horizon, in the same worlds for all. The best of them is simulated
 // once more in other worlds, beside the one in force, and takes over where it gains in these: the interval of the paired ratios leaves out 1,
-// and the gain exceeds a margin. Nothing is tested by the worlds that chose it. A candidate that takes over in a simulation restarts
+// and the gain exceeds a margin, at two looks in a row: of a hundred looks, some find what is not there. Nothing is tested by the worlds that chose it. A candidate that takes over in a simulation restarts
 // there what it would restart in the run, so that the costs of a switch are part of what is compared.
 //
 // With bandit, what became of jobs is credited to the candidates under which they were there: see bandit.go.
@@ -76,6 +76,7 @@ type Synthesizer struct {
 	is       standing
 	deciding int // index of the candidate whose stages decide
 	lastLook mark
+	proposed int      // what the last look found; -1 for nothing
 	pending  *pending // a look in the background; nil for none
 	bandit   bandit
 	repeated []ended // in rounds that an earlier scheduler held
@@ -107,7 +108,7 @@ func New(s Settings, candidates []Candidate, b Believer, log *slog.Logger) *Synt
 			return still.Future(ctx, p, w, seconds)
 		},
 		is:     newStanding(len(candidates)),
-		bandit: newBandit(len(candidates)),
+		bandit: newBandit(len(candidates)), proposed: -1,
 	}
 }
 
@@ -165,9 +166,11 @@ func (s *Synthesizer) follow(v *core.View, f *finding) (*core.Composition, error
 	for _, why := range f.failed {
 		s.log.Warn("a candidate could not be simulated", "why", why)
 	}
-	if f.to < 0 {
+	proposed := s.proposed
+	if s.proposed = f.to; f.to < 0 || f.to != proposed {
 		return nil, nil
 	}
+	s.proposed = -1
 	why := fmt.Sprintf("%q is expected to take %.1f %% less than %q (%.1f to %.1f %%)",
 		s.name(f.to), 100*f.gain, s.name(s.is.InForce), 100*f.low, 100*f.high)
 	s.is.change(v, f.to, metrics.Switch{Why: why, GainRatio: metrics.Number(f.gain), LowRatio: metrics.Number(f.low), HighRatio: metrics.Number(f.high)}, s.candidates)
@@ -178,6 +181,7 @@ func (s *Synthesizer) follow(v *core.View, f *finding) (*core.Composition, error
 // takeBack returns to the candidate before.
 func (s *Synthesizer) takeBack(v *core.View, why string) (*core.Composition, error) {
 	s.Close() // what it would find is of the one in force
+	s.proposed = -1
 	to := s.is.Promise.From
 	s.is.bar(s.is.InForce, v.NowSeconds, s.settings.HorizonSeconds)
 	s.is.Promise = nil

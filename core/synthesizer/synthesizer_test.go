@@ -180,11 +180,15 @@ func TestLook(t *testing.T) {
 				}
 				return tc.ends(candidate, draw), nil
 			})
+			if got := w.choose(); got != "" {
+				t.Errorf("chose %q at the first look", got)
+			}
+			w.hold(60)
 			if got := w.choose(); got != tc.want {
 				t.Errorf("chose %q, want %q", got, tc.want)
 			}
 			m := w.s.Summary(0)
-			if switched := len(m.Log) == 1; switched != (tc.want != "") || m.Looks != 1 || switched && m.Log[0].To != tc.want {
+			if switched := len(m.Log) == 1; switched != (tc.want != "") || m.Looks != 2 || switched && m.Log[0].To != tc.want {
 				t.Errorf("the summary is %+v", m)
 			}
 		})
@@ -228,6 +232,8 @@ func TestSwitchesAreMeasured(t *testing.T) {
 				}
 				return 300 + float64(draw), nil
 			})
+			w.choose()
+			w.hold(1)
 			if got := w.choose(); got != "b" {
 				t.Fatalf("chose %q", got)
 			}
@@ -254,6 +260,8 @@ func TestSwitchesAreMeasured(t *testing.T) {
 				t.Errorf("chose %q, which was taken back", got)
 			}
 			w.hold(4600)
+			w.choose()
+			w.hold(4700)
 			if got := w.choose(); got != "b" {
 				t.Errorf("chose %q once that is over, want b", got)
 			}
@@ -265,6 +273,8 @@ func TestSwitchesAreMeasured(t *testing.T) {
 func TestARunGoesOn(t *testing.T) {
 	gain := func(candidate, _ int) (float64, error) { return 500 - 100*float64(candidate), nil }
 	w := newWorld(t, settings(), gain)
+	w.choose()
+	w.hold(60)
 	if got := w.choose(); got != "c" {
 		t.Fatalf("chose %q", got)
 	}
@@ -314,7 +324,12 @@ func TestBackground(t *testing.T) {
 	}
 	close(open)
 	<-w.s.pending.done
-	w.hold(80)
+	w.hold(130)
+	if got := w.choose(); got != "" { // takes the first, and begins another
+		t.Fatalf("chose %q at the first look", got)
+	}
+	<-w.s.pending.done
+	w.hold(140)
 	if got := w.choose(); got != "c" {
 		t.Errorf("chose %q, want c", got)
 	}
