@@ -26,8 +26,8 @@ var (
 	synthesizeOnly    = flag.String("synthesize.only", "", "workloads of that study, by a part of their names")
 	synthesizeSigma   = flag.Float64("synthesize.sigma", -1, "errors of declared work of that study; -1 for all")
 	synthesizeFirst   = flag.String("synthesize.first", "", "candidates that decide first in that study, by a part of their names")
-	synthesizeMargin  = flag.Float64("synthesize.margin", 0.02, "")
-	synthesizeHorizon = flag.Duration("synthesize.horizon", 12*time.Hour, "")
+	synthesizeMargin  = flag.Float64("synthesize.margin", 0.02, "switch_margin in that study")
+	synthesizeHorizon = flag.Duration("synthesize.horizon", 12*time.Hour, "horizon in that study")
 	synthesizeTruth   = flag.Bool("synthesize.truth", false, "the synthesizer knows what is to come")
 )
 
@@ -212,6 +212,7 @@ func TestSynthesizerStudy(t *testing.T) {
 		t.Skip("the study takes minutes: make synthesize")
 	}
 	var b strings.Builder
+	b.WriteString("# A choice between twelve compositions\n\nWritten by `make synthesize`. Mean JCT in seconds; the best candidate is the best of the twelve alone, known afterwards. See [the synthesizer](../synthesizer.md).\n")
 	for _, is := range []setting{{0, "fifo"}, {0.7, "fifo"}, {0.7, "las"}, {0.7, "srtf"}, {1.4, "las"}, {1.4, "srtf"}} {
 		if only := *synthesizeSigma; only >= 0 && only != is.sigma || !strings.Contains(is.first, *synthesizeFirst) {
 			continue
