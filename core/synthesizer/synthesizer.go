@@ -2,7 +2,7 @@
 //
 // With twin, every so many rounds each candidate is simulated from the present state over a horizon, in the same worlds for all. The best of them is simulated
 // once more in other worlds, beside the one in force, and takes over where it gains in these: the interval of the paired ratios leaves out 1,
-// and the gain exceeds a margin, at two looks in a row: of a hundred looks, some find what is not there. Nothing is tested by the worlds that chose it. A candidate that takes over in a simulation restarts
+// and the gain exceeds a margin, where the look before found a better one too: of a hundred looks, some find what is not there. Nothing is tested by the worlds that chose it. A candidate that takes over in a simulation restarts
 // there what it would restart in the run, so that the costs of a switch are part of what is compared.
 //
 // With bandit, what became of jobs is credited to the candidates under which they were there: see bandit.go.
@@ -167,7 +167,7 @@ func (s *Synthesizer) follow(v *core.View, f *finding) (*core.Composition, error
 		s.log.Warn("a candidate could not be simulated", "why", why)
 	}
 	proposed := s.proposed
-	if s.proposed = f.to; f.to < 0 || f.to != proposed {
+	if s.proposed = f.to; f.to < 0 || proposed < 0 { // several may be as good, and another of them be found
 		return nil, nil
 	}
 	s.proposed = -1
