@@ -48,7 +48,7 @@ func (e *execution) foretell(ctx context.Context, pipeline *core.Pipeline, parts
 		config = nil
 	}
 	f := &foretelling{
-		tell: e.Foretell, inForce: parts.inForce, pipeline: pipeline, stopwatch: e.stopwatch,
+		tell: e.Foretell, inForce: parts.decides, pipeline: pipeline, stopwatch: e.stopwatch,
 		beliefs: twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent, Config: config}), forecaster: twin.NewForecaster(e.Seed),
 		failed: func(err error) { e.log.Warn("no forecast", "error", err) },
 	}

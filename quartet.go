@@ -15,6 +15,7 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/synthesizer"
 	"github.com/quartet-sched/quartet/core/twin"
 	"github.com/quartet-sched/quartet/core/workload"
 )
@@ -88,6 +89,8 @@ type Composition struct {
 	Fresh bool
 	// Plugins tells of the policies in processes of their own; nil when there are none.
 	Plugins Plugins
+
+	believe func(*workload.Workload) synthesizer.Believer // in the place of what the run teaches; nil outside of tests
 }
 
 // Plugins tells of policies in processes of their own.

@@ -122,6 +122,9 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	if err := c.checkFit(ctx, e.cluster, e.jobs.Foreseen()); err != nil {
 		return nil, err
 	}
+	if err := c.checkAlternatives(ctx, e.cluster, e); err != nil {
+		return nil, err
+	}
 	c.noteShares(e.cluster, e.jobs.Foreseen())
 	c.noteTrials(e.jobs)
 	stages, err := BuildStages(c.Config, e.log)
@@ -358,7 +361,7 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		return nil, errors.Join(err, CloseStages(stages))
 	}
 	defer attached.Stop()
-	parts := &policies{config: e.Config, stages: *stages, log: e.log}
+	parts := &policies{config: e.Config, deciding: e.Config, stages: *stages, log: e.log}
 	if err := e.tellBegun(parts); err != nil {
 		return nil, errors.Join(err, parts.close(true))
 	}
@@ -380,11 +383,19 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		observers = append(observers, e.driver)
 	}
 	memory, remembers := world.(core.Memory)
+	chooser, choosing := e.newSynthesizer(parts, remembers)
+	if chooser != nil {
+		defer chooser.Close()
+	}
+	observers = append(observers, choosing...)
 	if remembers {
 		observers = append(observers, journal.Announce(e.log, e.cluster), &telling{execution: e, memory: memory, decided: parts})
 	}
 	pipeline := core.NewPipeline(e.cluster, *stages, e.Round.Options(), e.stopwatch, observers...)
 	pipeline.Outlast(e.outlast(world, pause))
+	if chooser != nil {
+		pipeline.ChooseBy(chooser)
+	}
 	if e.driver != nil {
 		pipeline.HearReports() // a search may stop a trial by them
 	}
@@ -462,6 +473,9 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	}
 	r.Summary.Name, r.Summary.Seed = e.Name, e.Seed
 	r.Summary.Plugins = e.troubles()
+	if chooser != nil {
+		r.Summary.Synthesizer = chooser.Summary(r.EndSeconds)
+	}
 	r.Summary.WallSeconds = metrics.Number(e.stopwatch().Seconds())
 	if !e.Brief {
 		r.Jobs = e.collector.Jobs()

@@ -26,18 +26,19 @@ type EarlierConfig struct {
 type policies struct {
 	log *slog.Logger
 
-	mutex   sync.Mutex
-	config  *configs.Config
-	stages  core.Stages
-	earlier []EarlierConfig
-	inputs  []Digest // files that policies read which took over
+	mutex    sync.Mutex
+	config   *configs.Config
+	deciding *configs.Config // config, or the alternative of it that was chosen
+	stages   core.Stages
+	earlier  []EarlierConfig
+	inputs   []Digest // files that policies read which took over
 }
 
 // again creates the policies anew. What those before had learned of this run is told to the new ones, or lost.
 func (p *policies) again(context.Context) (core.Stages, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	stages, err := BuildStages(p.config, p.log)
+	stages, err := BuildStages(p.deciding, p.log)
 	if err != nil {
 		return stages, errors.Join(err, discardStages(&stages))
 	}
@@ -53,6 +54,13 @@ func (p *policies) inForce() *configs.Config {
 	return p.config
 }
 
+// decides is the config whose policies decide, which may be an alternative of that in force.
+func (p *policies) decides() *configs.Config {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.deciding
+}
+
 // take ends the policies that decided so far, for others have taken over. A policy whose successor took up what it had learned
 // is discarded: its successor leaves that to later runs. Any other leaves it now, before a new one reads what was left.
 func (p *policies) take(next *configs.Config, stages core.Stages, rounds int, taken *core.Resumed) {
@@ -61,6 +69,26 @@ func (p *policies) take(next *configs.Config, stages core.Stages, rounds int, ta
 	if resolved, err := placeless(p.config).Resolved(); err == nil { // it was resolved before
 		p.earlier = append(p.earlier, EarlierConfig{Config: string(resolved), UntilRound: rounds})
 	}
+	p.end(taken)
+	p.config, p.deciding, p.stages = next, next, stages
+	p.inputs = append(p.inputs, filesRead(&stages)...)
+}
+
+// choose ends the policies that decided so far, for an alternative of the same config has taken over.
+func (p *policies) choose(next *configs.Config, stages core.Stages, taken *core.Resumed) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.end(taken)
+	p.deciding, p.stages = next, stages
+	for _, read := range filesRead(&stages) {
+		if !slices.Contains(p.inputs, read) {
+			p.inputs = append(p.inputs, read)
+		}
+	}
+}
+
+// end ends the policies that decided so far.
+func (p *policies) end(taken *core.Resumed) {
 	for id, policy := range componentsIn(&p.stages) {
 		end := closePolicy
 		if slices.Contains(taken.Restored, id) {
@@ -70,8 +98,6 @@ func (p *policies) take(next *configs.Config, stages core.Stages, rounds int, ta
 			p.log.Error("a policy that was replaced could not be ended as it should", "component", id, "error", err)
 		}
 	}
-	p.config, p.stages = next, stages
-	p.inputs = append(p.inputs, filesRead(&stages)...)
 }
 
 // close ends the policies. Those of a run that goes on later leave nothing: they are told all of it again.
@@ -91,6 +117,9 @@ func (e *execution) takeover(p *policies, pipeline *core.Pipeline) Takeover {
 	cluster.Nodes = slices.Clone(cluster.Nodes)
 	return func(ctx context.Context, wanted *configs.Config) error {
 		now := p.inForce()
+		if len(now.Alternatives) > 0 {
+			return problem("synthesizer", "chooses between compositions while the run goes on", "other policies take effect when the run is stopped and run again: its jobs go on")
+		}
 		before, err := identityOf(now, e.jobs)
 		if err != nil {
 			return err

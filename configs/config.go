@@ -34,6 +34,9 @@ type Config struct {
 	Backend    Selected[backend.Opener]
 	Output     Output
 
+	Synthesizer  Synthesizer
+	Alternatives []Alternative // those that the run chooses from, that of this config first; empty for none
+
 	// Notes tell of what is valid and yet comes to nothing.
 	Notes core.Diagnostics
 
@@ -99,7 +102,18 @@ func (c *Config) SeedUsers() []string {
 	list = c.Placement.usesSeed(list)
 	list = c.Elasticity.usesSeed(list)
 	list = c.Scaler.usesSeed(list)
-	return c.Backend.usesSeed(list)
+	list = c.Backend.usesSeed(list)
+	for i := range c.Alternatives {
+		if i == 0 {
+			continue // counted above
+		}
+		for _, user := range c.Alternatives[i].Config.SeedUsers() {
+			if !slices.Contains(list, user) {
+				list = append(list, user)
+			}
+		}
+	}
+	return list
 }
 
 // SeedGiven reports whether somebody chose the seed.

@@ -21,7 +21,10 @@ type File struct {
 	Measure  Measure           `config:"measure" doc:"which jobs the summary covers"`
 	Pipeline Pipeline          `config:"pipeline" doc:"the stages"`
 	Backend  Part              `config:"backend" doc:"the world the scheduler acts on"`
-	Output   Output            `config:"output" doc:"what a run leaves behind"`
+
+	Synthesizer Synthesizer `config:"synthesizer" doc:"a choice between compositions while the run goes on; none without candidates"`
+
+	Output Output `config:"output" doc:"what a run leaves behind"`
 }
 
 // Pipeline names the policy of each stage.
@@ -77,6 +80,9 @@ func defaultFile() File {
 			Elasticity: Elasticity{Job: Policy{Type: "fixed"}, Cluster: Policy{Type: "none"}},
 		},
 		Backend: Part{Type: "simulator"},
-		Output:  Output{Dir: "runs", Write: []string{"jobs", "rounds", "decisions"}},
+
+		Synthesizer: DefaultSynthesizer(),
+
+		Output: Output{Dir: "runs", Write: []string{"jobs", "rounds", "decisions"}},
 	}
 }

@@ -156,6 +156,11 @@ func (l *loader) load() (*Config, error) {
 	if l.unreadable {
 		return nil, l.found.Err()
 	}
+	return l.compose()
+}
+
+// compose takes a tree with everything that was given through the other steps.
+func (l *loader) compose() (*Config, error) {
 	l.layer()
 	f := defaultFile()
 	ds := core.Decode(&f, l.settings)
@@ -165,7 +170,8 @@ func (l *loader) load() (*Config, error) {
 	}
 	c := &Config{
 		Version: f.Version, Name: f.Name, Seed: f.Seed, Plugins: f.Plugins, Cluster: f.Cluster, Sample: f.Sample, Estimate: f.Estimate, Round: f.Round, Measure: f.Measure, Output: f.Output,
-		tree: l.root,
+		Synthesizer: f.Synthesizer,
+		tree:        l.root,
 	}
 	l.checkFile(c)
 	l.selectComponents(c)
@@ -173,6 +179,7 @@ func (l *loader) load() (*Config, error) {
 		l.checkPolicies(c)
 		l.checkCapabilities(c)
 	}
+	l.chooseAlternatives(c)
 	if err := l.found.Err(); err != nil {
 		return nil, err
 	}

@@ -65,6 +65,9 @@ func (c *Config) PluginVariables() (names []string) {
 	for _, s := range c.Admission {
 		names = append(names, s.variables()...)
 	}
+	for i := 1; i < len(c.Alternatives); i++ {
+		names = append(names, c.Alternatives[i].Config.PluginVariables()...)
+	}
 	return slices.Concat(names, c.Allocation.variables(), c.Placement.variables(), c.Elasticity.variables(), c.Scaler.variables())
 }
 

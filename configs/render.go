@@ -54,7 +54,12 @@ func (c *Config) Origins() []Origin {
 	walkLeaves("", c.document(), func(path string, leaf *yaml.Node) {
 		from := fromDefault
 		steps, _ := parsePath(path)
-		if n, found := c.tree.find(steps); found {
+		n, found := c.tree.find(steps)
+		if around := inherited(path); !found && around != "" {
+			steps, _ = parsePath(around)
+			n, found = c.tree.find(steps)
+		}
+		if found {
 			from = n.at.String()
 		}
 		origins = append(origins, Origin{Path: path, Value: flow(leaf), From: from})
@@ -88,13 +93,6 @@ func flow(n *yaml.Node) string {
 
 // document is the config as YAML nodes, keys in the order of the documentation.
 func (c *Config) document() *yaml.Node {
-	admission := &yaml.Node{Kind: yaml.SequenceNode}
-	if len(c.Admission) == 0 {
-		admission.Style = yaml.FlowStyle
-	}
-	for _, s := range c.Admission {
-		admission.Content = append(admission.Content, s.node())
-	}
 	entries := []entry{{"version", scalar(c.Version)}, {"name", scalar(c.Name)}, {"seed", scalar(c.Seed)}}
 	if len(c.Plugins.Dirs) > 0 {
 		entries = append(entries, entry{"plugins", settings(&c.Plugins)})
@@ -113,16 +111,30 @@ func (c *Config) document() *yaml.Node {
 	if !c.Measure.Whole() {
 		entries = append(entries, entry{"measure", c.Measure.node()})
 	}
+	entries = append(entries, entry{"pipeline", c.pipelineNode()})
+	if len(c.Alternatives) > 0 {
+		entries = append(entries, entry{synthesizerPath, c.Synthesizer.node(c.Alternatives)})
+	}
 	return mapping(append(entries,
-		entry{"pipeline", mapping(
-			entry{"admission", admission},
-			entry{"allocation", c.Allocation.node()},
-			entry{"placement", c.Placement.node()},
-			entry{"elasticity", mapping(entry{"job", c.Elasticity.node()}, entry{"cluster", c.Scaler.node()})},
-		)},
 		entry{"backend", c.Backend.node()},
 		entry{"output", settings(&c.Output)},
 	)...)
+}
+
+func (c *Config) pipelineNode() *yaml.Node {
+	admission := &yaml.Node{Kind: yaml.SequenceNode}
+	if len(c.Admission) == 0 {
+		admission.Style = yaml.FlowStyle
+	}
+	for _, s := range c.Admission {
+		admission.Content = append(admission.Content, s.node())
+	}
+	return mapping(
+		entry{"admission", admission},
+		entry{"allocation", c.Allocation.node()},
+		entry{"placement", c.Placement.node()},
+		entry{"elasticity", mapping(entry{"job", c.Elasticity.node()}, entry{"cluster", c.Scaler.node()})},
+	)
 }
 
 // node leaves out the shares that are not given.

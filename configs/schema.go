@@ -24,6 +24,7 @@ func Schema(c Catalog) map[string]any {
 	elasticity := propertiesOf(pipeline, "elasticity")
 	describe(elasticity, "job", policySchema(c.Elasticity))
 	describe(elasticity, "cluster", policySchema(c.Scaler))
+	synthesizerSchema(properties)
 	return schema
 }
 

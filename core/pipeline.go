@@ -70,6 +70,7 @@ type Pipeline struct {
 	stopwatch func() time.Duration
 	state     state
 	plan      Plan
+	chooser   Chooser  // nil: the stages stay
 	scaling   Scaling  // nil: nobody carries out what the scaler decides
 	keeps     bool     // jobs keep the devices of a node that they stay on
 	hears     bool     // somebody waits for what jobs report

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,9 +52,10 @@ type Composition struct {
 	Identity string     // the same for compositions that decide alike
 	Config   string     // resolved
 	Files    []FileRead // that its components read when they were made
+	Why      string     // it takes over, in one sentence; empty for that the config was changed
 
 	// Begun is told that the stages have taken over from those before them after that many rounds, before they are asked
-	// anything: the moment to end those before. nil for nothing to do. Pipeline.Replace alone calls it, between two rounds.
+	// anything: the moment to end those before. nil for nothing to do. It is called between two rounds.
 	Begun func(rounds int, taken *Resumed)
 }
 
@@ -97,6 +99,7 @@ type resumption struct {
 	behind    bool // rounds were taken in that the stages were not asked about
 	diverged  bool // the stages decided otherwise than recorded
 	asked     bool // the stages were asked something
+	chose     bool // the chooser was asked
 	why       string
 	taken     *Resumed // by the round to come
 	unkept    int      // rounds since what was learned was kept
@@ -178,6 +181,9 @@ func (r *resumption) end() {
 // next waits for a round, and for other compositions to take over before it.
 func (p *Pipeline) next(ctx context.Context, b Backend) (Observation, error) {
 	r := &p.resumption
+	if err := p.choose(ctx); err != nil {
+		return Observation{}, err
+	}
 	if r.memory == nil {
 		w := p.wake()
 		if r.immediate {
@@ -227,11 +233,16 @@ func (p *Pipeline) carryOut(wanted *replacement) {
 func (p *Pipeline) replace(c *Composition) error {
 	r := &p.resumption
 	learned := p.learned()
-	taken := restore(&c.Stages, learned)
-	if err := errors.Join(r.memory.Keep(learned), r.memory.Begin(p.state.view.Round+1, c, learned)); err != nil {
-		return fmt.Errorf("record the new composition: %w", err)
+	if r.memory != nil && r.chose && (r.behind || !r.asked) { // what the stages there learned was not of this run's last ones
+		learned, r.behind, r.asked = r.memory.Learned(), false, true
 	}
-	taken.Why, taken.Now = "the config was changed", c.Stages.ids()
+	taken := restore(&c.Stages, learned)
+	if r.memory != nil {
+		if err := errors.Join(r.memory.Keep(learned), r.memory.Begin(p.state.view.Round+1, c, learned)); err != nil {
+			return fmt.Errorf("record the new composition: %w", err)
+		}
+	}
+	taken.Why, taken.Now = cmp.Or(c.Why, "the config was changed"), c.Stages.ids()
 	p.stages, p.options = c.Stages, c.Options
 	p.state.decideBy(&c.Stages)
 	p.state.view.IntervalSeconds, p.state.view.OnEvents = c.Options.IntervalSeconds, c.Options.OnEvents
@@ -414,7 +425,7 @@ func (p *Pipeline) learned() (list []Learned) {
 	for id, policy := range p.stages.all {
 		list = append(list, snapshotOf(id, policy)...)
 	}
-	return list
+	return append(list, p.chooserLearned()...)
 }
 
 // snapshotOf is what a policy learned; none for one that cannot tell.

@@ -39,6 +39,9 @@ func (a *app) print(r *quartet.Result, config *configs.Config) error {
 	if len(r.Summary.Pools) > 0 {
 		tables = append(tables, pools(r.Summary))
 	}
+	if s := r.Summary.Synthesizer; s != nil && len(s.Log) > 0 {
+		tables = append(tables, switches(s))
+	}
 	for i := range tables {
 		if i > 0 {
 			if _, err := fmt.Fprintln(a.stdout); err != nil {
@@ -50,6 +53,16 @@ func (a *app) print(r *quartet.Result, config *configs.Config) error {
 		}
 	}
 	return nil
+}
+
+// switches tells which composition took over when, and why.
+func switches(s *metrics.Synthesizer) render.Table {
+	t := render.Table{Columns: []render.Column{{Name: "after"}, {Name: "round", Numeric: true}, {Name: "from"}, {Name: "to"}, {Name: "why"}}}
+	for i := range s.Log {
+		l := &s.Log[i]
+		t.Rows = append(t.Rows, []any{render.Span(float64(l.AtSeconds)), l.Round, l.From, l.To, l.Why})
+	}
+	return t
 }
 
 // pools tells what each pool was, and what it cost.
@@ -84,7 +97,18 @@ func facts(s *metrics.Summary, interval time.Duration) render.Table {
 		t.Rows = append(t.Rows, []any{name, fmt.Sprintf(format, args...)})
 	}
 	add("policies", "%s, seed %d", policies(&s.Components), s.Seed)
+	if c := s.Synthesizer; c != nil {
+		add("chosen by "+c.Method, "%d looks, %d switches, %d of them taken back", c.Looks, c.Switches, c.TakenBack)
+		for _, in := range c.InForce {
+			if in.Seconds > 0 {
+				add("", "%s decided for %s", in.Name, render.Span(float64(in.Seconds)))
+			}
+		}
+	}
 	for _, e := range s.Earlier {
+		if s.Synthesizer != nil {
+			break // the table of switches tells
+		}
 		add("policies before", "%s, until round %d", policies(&e.Components), e.UntilRound)
 	}
 	add("jobs", "%s", countJobs(s.Jobs))

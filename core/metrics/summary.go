@@ -51,6 +51,8 @@ type Summary struct {
 	Tuning     *Tuning     `json:"tuning,omitempty"`      // nil where no hyper-parameters are searched for
 	Quality    *Quality    `json:"quality,omitempty"`     // nil when no job reports
 	EndedEarly *EndedEarly `json:"ended_early,omitempty"` // nil when no job was
+
+	Synthesizer *Synthesizer `json:"synthesizer,omitempty"` // nil where the run kept to one composition
 }
 
 // Trouble is what a component in a process of its own went through in a run that went on all the same.

@@ -51,6 +51,7 @@ var rooms = []room{
 	{"core/synergy", []string{"core", "core/optim"}},
 	{"core/tuning", []string{"core", "core/metrics", "core/search", "core/workload"}},
 	{"core/twin", []string{"core", "core/backend", "core/goodput", "core/sim", "core/stats", "core/workload"}},
+	{"core/synthesizer", []string{"core", "core/metrics", "core/stats", "core/twin", "core/workload"}},
 	{"core/interleave", []string{"core"}},
 	{"core/advise", []string{".", "configs", "core", "core/metrics", "core/stats", "core/study", "core/workload"}},
 	{"core/compare", []string{".", "configs", "core", "core/metrics", "core/stats", "core/study"}},
@@ -65,8 +66,8 @@ var rooms = []room{
 	{"plugins", []string{"core/...", "internal/yamlpos"}},
 	{"configs", []string{"core/...", "internal/yamlpos"}},
 	{".", []string{
-		"configs", "core", "core/backend", "core/backend/journal", "core/metrics", "core/sim", "core/timeline",
-		"core/tuning", "core/twin", "core/workload",
+		"configs", "core", "core/backend", "core/backend/journal", "core/metrics", "core/sim", "core/synthesizer", "core/timeline", "core/twin",
+		"core/tuning", "core/workload",
 		"admission/...", "allocation/...", "placement/...", "elasticity/...",
 	}},
 	{"cmd", []string{"..."}},

@@ -1,0 +1,217 @@
+package synthesizer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/stats"
+	"github.com/quartet-sched/quartet/core/twin"
+)
+
+// look is a comparison of candidates from a moment on. It reads nothing of the run.
+type look struct {
+	settings   Settings
+	candidates []Candidate
+	inForce    int
+	barred     []bool
+	still      *twin.Still
+	worlds     []*twin.World // first those that choose, then those that test
+	rulers     []*ruler      // of the worlds
+	future     simulate
+	workers    int
+}
+
+// finding is what came of a look.
+type finding struct {
+	to              int      // candidate that is to take over; -1 for none
+	gain, low, high float64  // part of the objective that it is expected to gain, and the interval
+	promise         *promise // by which it will be measured
+	failed          []string // why candidates could not be simulated
+}
+
+// newLook takes the run as it stands. O(jobs) for each draw.
+func (s *Synthesizer) newLook(p *core.Pipeline) *look {
+	l := &look{
+		settings: s.settings, candidates: s.candidates, inForce: s.is.InForce, still: twin.Take(p), future: s.future, workers: runtime.GOMAXPROCS(0),
+	}
+	v := l.still.View()
+	l.barred = make([]bool, len(s.candidates))
+	for i := range l.barred {
+		l.barred[i] = s.is.barred(i, v.NowSeconds)
+	}
+	if s.settings.Background {
+		l.workers = max(1, l.workers/2)
+	}
+	seed := core.NewRand(s.settings.Seed, fmt.Sprintf("synthesizer/%d", v.Round)).Uint64() // other worlds at each look
+	for draw := range 2 * s.settings.Draws {
+		w := s.beliefs.Draw(v, seed, draw+1, s.settings.HorizonSeconds)
+		l.worlds, l.rulers = append(l.worlds, w), append(l.rulers, newRuler(v, w, s.settings.HorizonSeconds))
+	}
+	return l
+}
+
+// outcome is a candidate in a world.
+type outcome struct {
+	cost float64
+	// present is until when each job that was there at the beginning was there, in seconds from then on, up to the horizon.
+	present []float64
+	err     error
+}
+
+// take simulates the candidates, and finds whether one of them is to take over.
+func (l *look) take(ctx context.Context) (*finding, error) {
+	f := &finding{to: -1}
+	draws, all := l.settings.Draws, make([]int, len(l.candidates))
+	if l.rulers[0].empty() {
+		return f, nil
+	}
+	for i := range all {
+		all[i] = i
+	}
+	chosen := l.simulate(ctx, all, 0, draws)
+	if err := errors.Join(ctx.Err(), failure(chosen[l.inForce])); err != nil {
+		return f, l.survive(ctx, f, err)
+	}
+	best, least := -1, 0.0
+	for i := range l.candidates {
+		if err := failure(chosen[i]); err != nil {
+			f.failed = append(f.failed, fmt.Sprintf("%q: %v", l.candidates[i].Name, err))
+			continue
+		}
+		if ratio := mean(logRatios(chosen[i], chosen[l.inForce])); i != l.inForce && !l.barred[i] && ratio < least {
+			best, least = i, ratio
+		}
+	}
+	if best < 0 || -math.Expm1(least) <= l.settings.MarginRatio {
+		return f, nil
+	}
+	tested := l.simulate(ctx, []int{best, l.inForce}, draws, 2*draws)
+	if err := errors.Join(ctx.Err(), failure(tested[0]), failure(tested[1])); err != nil {
+		return f, l.survive(ctx, f, err)
+	}
+	ratios := logRatios(tested[0], tested[1])
+	interval := stats.T(ratios, level)
+	f.gain, f.low, f.high = -math.Expm1(mean(ratios)), -math.Expm1(interval.High), -math.Expm1(interval.Low)
+	if f.low > 0 && f.gain > l.settings.MarginRatio {
+		f.to, f.promise = best, newPromise(l, tested[0], tested[1])
+	}
+	return f, nil
+}
+
+// survive has the run go on without what a look failed at, unless the run ends.
+func (l *look) survive(ctx context.Context, f *finding, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	f.failed = append(f.failed, err.Error())
+	return nil
+}
+
+// simulate has each of some candidates go through some of the worlds. The answer does not depend on how many workers there are.
+func (l *look) simulate(ctx context.Context, which []int, from, to int) [][]outcome {
+	all := make([][]outcome, len(which))
+	type task struct{ of, draw int }
+	tasks := make(chan task)
+	var group sync.WaitGroup
+	for range min(l.workers, len(which)*(to-from)) {
+		group.Go(func() {
+			for t := range tasks {
+				all[t.of][t.draw-from] = l.one(ctx, which[t.of], t.draw)
+			}
+		})
+	}
+	for i := range which {
+		all[i] = make([]outcome, to-from)
+		for draw := from; draw < to; draw++ {
+			tasks <- task{i, draw}
+		}
+	}
+	close(tasks)
+	group.Wait()
+	return all
+}
+
+// one is a candidate in a world.
+func (l *look) one(ctx context.Context, i, draw int) outcome {
+	if ctx.Err() != nil {
+		return outcome{err: ctx.Err()}
+	}
+	policies := l.candidates[i].Policies
+	policies.Same = i == l.inForce
+	f, err := l.future(ctx, l.still, policies, l.worlds[draw], l.settings.HorizonSeconds)
+	if err != nil {
+		return outcome{err: err}
+	}
+	cost, present := l.rulers[draw].measure(f, l.settings.Objective)
+	return outcome{cost: cost, present: present}
+}
+
+func failure(of []outcome) error {
+	for i := range of {
+		if of[i].err != nil {
+			return of[i].err
+		}
+	}
+	return nil
+}
+
+// logRatios compare two candidates world by world.
+func logRatios(a, b []outcome) []float64 {
+	list := make([]float64, len(a))
+	for i := range a {
+		list[i] = math.Log((a[i].cost + 1) / (b[i].cost + 1)) // a second more, so that nothing over nothing is 1
+	}
+	return list
+}
+
+func mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
+
+// pending is a look in the background.
+type pending struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed when it is over
+	found  *finding
+	err    error
+}
+
+// lookBeside begins a look that no round waits for.
+func (s *Synthesizer) lookBeside(ctx context.Context, p *core.Pipeline) {
+	s.Close()
+	within, cancel := context.WithTimeout(ctx, time.Duration(max(s.settings.PauseSeconds, 1)*float64(time.Second)))
+	l, begun := s.newLook(p), &pending{cancel: cancel, done: make(chan struct{})}
+	s.pending = begun
+	go func() {
+		defer close(begun.done)
+		begun.found, begun.err = l.take(within)
+	}()
+}
+
+// arrived takes what came of a look in the background; over says that a candidate takes over.
+func (s *Synthesizer) arrived(v *core.View) (c *core.Composition, over bool, err error) {
+	select {
+	case <-s.pending.done:
+	default:
+		return nil, false, nil
+	}
+	was := s.pending
+	was.cancel()
+	s.pending = nil
+	if was.err != nil {
+		s.log.Warn("a look ahead was given up", "why", was.err)
+		return nil, false, nil
+	}
+	c, err = s.follow(v, was.found)
+	return c, c != nil, err
+}

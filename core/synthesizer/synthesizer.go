@@ -1,0 +1,232 @@
+// Package synthesizer chooses between compositions while a run goes on: a composition of compositions.
+//
+// With twin, every so many rounds each candidate is simulated from the present state over a horizon, in the same worlds for all. The best of them is simulated
+// once more in other worlds, beside the one in force, and takes over where it gains in these: the interval of the paired ratios leaves out 1,
+// and the gain exceeds a margin, where the look before found a better one too: of a hundred looks, some find what is not there. Nothing is tested by the worlds that chose it. A candidate that takes over in a simulation restarts
+// there what it would restart in the run, so that the costs of a switch are part of what is compared.
+//
+// With bandit, what became of jobs is credited to the candidates under which they were there: see bandit.go.
+//
+// A switch is taken back where its forecast does not hold: see held.go.
+//
+// Source: the idea is Blox's (EuroSys '24, 5); the test, the second draws and the way back are not.
+package synthesizer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/twin"
+)
+
+// Method is how candidates are compared.
+type Method string
+
+// The methods.
+const (
+	Twin   Method = "twin"
+	Bandit Method = "bandit"
+)
+
+// Settings say when and how candidates are compared.
+type Settings struct {
+	Method         Method
+	EveryRounds    int     // from one look to the next
+	PauseSeconds   float64 // from one look to the next, at least
+	HorizonSeconds float64
+	Draws          int // 2 or more
+	Objective      Objective
+	MarginRatio    float64 // that a switch must gain
+	Seed           uint64
+	// Background has looks taken beside the rounds, on half of the processors: a round does not wait for one, and what comes of it holds from
+	// the round after. A look that has not ended when the next is due is given up.
+	Background bool
+}
+
+// residence is the part of the horizon that a candidate stays at least.
+const residence = 0.25
+
+// level is that of the interval by which a switch is judged.
+const level = 0.95
+
+// Candidate is one of the compositions.
+type Candidate struct {
+	Name     string
+	Policies twin.Policies // of a future; Same is set as needed
+	Compose  func() (*core.Composition, error)
+}
+
+// Believer draws the worlds in which candidates are simulated; twin.Beliefs is one.
+type Believer interface {
+	Draw(v *core.View, seed uint64, draw int, horizonSeconds float64) *twin.World
+}
+
+// Synthesizer chooses. It is the chooser of a pipeline and an observer of it.
+type Synthesizer struct {
+	settings   Settings
+	candidates []Candidate
+	beliefs    Believer
+	log        *slog.Logger
+	future     simulate
+
+	is       standing
+	deciding int // index of the candidate whose stages decide
+	lastLook mark
+	proposed int      // what the last look found; -1 for nothing
+	pending  *pending // a look in the background; nil for none
+	bandit   bandit
+	repeated []ended // in rounds that an earlier scheduler held
+}
+
+// simulate is Still.Future, or what a test has in its place.
+type simulate func(ctx context.Context, s *twin.Still, p twin.Policies, w *twin.World, seconds float64) (*twin.Future, error)
+
+// mark is a moment between two rounds.
+type mark struct {
+	round   int
+	seconds float64
+}
+
+var (
+	_ core.Chooser     = (*Synthesizer)(nil)
+	_ core.Snapshotter = (*Synthesizer)(nil)
+	_ core.Observer    = (*Synthesizer)(nil)
+)
+
+// New chooses between candidates, of which the first decides already. A nil log discards.
+func New(s Settings, candidates []Candidate, b Believer, log *slog.Logger) *Synthesizer {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Synthesizer{
+		settings: s, candidates: candidates, beliefs: b, log: log,
+		future: func(ctx context.Context, still *twin.Still, p twin.Policies, w *twin.World, seconds float64) (*twin.Future, error) {
+			return still.Future(ctx, p, w, seconds)
+		},
+		is:     newStanding(len(candidates)),
+		bandit: newBandit(len(candidates)), proposed: -1,
+	}
+}
+
+// Choose looks ahead when it is due, and returns the candidate that is to take over.
+func (s *Synthesizer) Choose(ctx context.Context, p *core.Pipeline) (*core.Composition, error) {
+	v := p.View()
+	if s.deciding != s.is.InForce { // the run was left, and goes on
+		return s.compose(fmt.Sprintf("%q decided when the run was left", s.name(s.is.InForce)))
+	}
+	if s.pending != nil {
+		if c, over, err := s.arrived(v); over || err != nil {
+			return c, err
+		}
+	}
+	if v.Round == 0 || v.Round-s.lastLook.round < s.settings.EveryRounds || v.NowSeconds-s.lastLook.seconds < s.settings.PauseSeconds {
+		return nil, nil
+	}
+	s.lastLook = mark{v.Round, v.NowSeconds}
+	if back, why := s.is.broken(v, s.settings.HorizonSeconds); back {
+		return s.takeBack(v, why)
+	}
+	if s.is.Switches() > 0 && v.NowSeconds-s.is.Since < residence*s.settings.HorizonSeconds {
+		return nil, nil
+	}
+	if s.settings.Method == Bandit {
+		return s.play(v)
+	}
+	if s.settings.Background {
+		s.lookBeside(ctx, p)
+		return nil, nil
+	}
+	found, err := s.newLook(p).take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.follow(v, found)
+}
+
+// name is that of a candidate.
+func (s *Synthesizer) name(i int) string { return s.candidates[i].Name }
+
+// compose makes the stages of the candidate in force.
+func (s *Synthesizer) compose(why string) (*core.Composition, error) {
+	c, err := s.candidates[s.is.InForce].Compose()
+	if err != nil {
+		return nil, fmt.Errorf("candidate %q: %w", s.name(s.is.InForce), err)
+	}
+	c.Why, s.deciding = why, s.is.InForce
+	return c, nil
+}
+
+// follow does what a look found.
+func (s *Synthesizer) follow(v *core.View, f *finding) (*core.Composition, error) {
+	s.is.Looks++
+	for _, why := range f.failed {
+		s.log.Warn("a candidate could not be simulated", "why", why)
+	}
+	proposed := s.proposed
+	if s.proposed = f.to; f.to < 0 || proposed < 0 { // several may be as good, and another of them be found
+		return nil, nil
+	}
+	s.proposed = -1
+	why := fmt.Sprintf("%q is expected to take %.1f %% less than %q (%.1f to %.1f %%)",
+		s.name(f.to), 100*f.gain, s.name(s.is.InForce), 100*f.low, 100*f.high)
+	s.is.change(v, f.to, metrics.Switch{Why: why, GainRatio: metrics.Number(f.gain), LowRatio: metrics.Number(f.low), HighRatio: metrics.Number(f.high)}, s.candidates)
+	s.is.Promise = f.promise
+	return s.compose(why)
+}
+
+// takeBack returns to the candidate before.
+func (s *Synthesizer) takeBack(v *core.View, why string) (*core.Composition, error) {
+	s.Close() // what it would find is of the one in force
+	s.proposed = -1
+	to := s.is.Promise.From
+	s.is.bar(s.is.InForce, v.NowSeconds, s.settings.HorizonSeconds)
+	s.is.Promise = nil
+	why = fmt.Sprintf("%q did not do as expected: %s", s.name(s.is.InForce), why)
+	nothing := metrics.Number(math.NaN())
+	s.is.change(v, to, metrics.Switch{Why: why, TakenBack: true, GainRatio: nothing, LowRatio: nothing, HighRatio: nothing}, s.candidates)
+	return s.compose(why)
+}
+
+// ObserveRound notes what became of jobs.
+func (s *Synthesizer) ObserveRound(r *core.Report) error {
+	if r.Repeated {
+		s.repeated = append(s.repeated, endsOf(r)...)
+		return nil
+	}
+	s.is.note(endsOf(r))
+	if s.settings.Method == Bandit {
+		s.bandit.observe(r, s.is.InForce, s.settings.HorizonSeconds)
+	}
+	return nil
+}
+
+// Close ends a look in the background.
+func (s *Synthesizer) Close() {
+	if s.pending != nil {
+		s.pending.cancel()
+		<-s.pending.done
+		s.pending = nil
+	}
+}
+
+// Summary is what it came to up to a moment.
+func (s *Synthesizer) Summary(endSeconds float64) *metrics.Synthesizer {
+	m := &metrics.Synthesizer{Method: string(s.settings.Method), Looks: s.is.Looks, Switches: s.is.Switches(), Log: s.is.Log}
+	for _, l := range s.is.Log {
+		if l.TakenBack {
+			m.TakenBack++
+		}
+	}
+	for i := range s.candidates {
+		seconds := s.is.Seconds[i]
+		if i == s.is.InForce {
+			seconds += max(0, endSeconds-s.is.Since)
+		}
+		m.InForce = append(m.InForce, metrics.InForce{Name: s.name(i), Seconds: metrics.Number(seconds)})
+	}
+	return m
+}

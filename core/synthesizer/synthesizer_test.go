@@ -1,0 +1,435 @@
+package synthesizer
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/sim"
+	"github.com/quartet-sched/quartet/core/twin"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// steady is a job that has done its work after so many seconds on what it asks for.
+type steady float64
+
+func (s steady) Phases() int                        { return 1 }
+func (s steady) PhaseEnd(int) float64               { return float64(s) }
+func (s steady) Rate(int, workload.Running) float64 { return 1 }
+func (s steady) StepsLeft(int) float64              { return math.NaN() }
+
+// nobody decides that all wait.
+type nobody struct{ core.Elasticity }
+
+func (nobody) Admit(context.Context, *core.View, []*core.Job) ([]core.Verdict, error) {
+	return nil, nil
+}
+
+func (nobody) Allocate(context.Context, *core.View, []core.Candidate) ([]core.Grant, error) {
+	return nil, nil
+}
+
+func (nobody) Place(context.Context, *core.View, []core.Grant) (core.Seating, error) {
+	return core.Seating{}, nil
+}
+
+func (nobody) Respond(_ context.Context, _ *core.View, jobs []*core.Job) ([]core.Response, error) {
+	list := make([]core.Response, len(jobs))
+	for i, j := range jobs {
+		list[i] = core.Response{Job: j.ID, MinReplicas: 1, MaxReplicas: 1}
+	}
+	return list, nil
+}
+
+func (nobody) Tune(context.Context, *core.View, []core.Placement) ([]core.Tuning, error) {
+	return nil, nil
+}
+
+// silent is a backend to which nothing is said.
+type silent struct{ core.Backend }
+
+func (silent) Apply(context.Context, []core.Change) error { return nil }
+
+// believed are worlds of jobs of 1000 seconds, which are told apart by their seeds.
+type believed struct{}
+
+func (believed) Draw(v *core.View, _ uint64, draw int, _ float64) *twin.World {
+	w := &twin.World{Config: sim.Config{}, Seed: uint64(draw)}
+	for _, j := range v.Jobs {
+		if j != nil {
+			w.Jobs = append(w.Jobs, twin.Job{ID: j.ID, Model: steady(1000)})
+		}
+	}
+	return w
+}
+
+// world is a pipeline whose rounds a test holds.
+type world struct {
+	t *testing.T
+	*core.Pipeline
+	s *Synthesizer
+}
+
+// newWorld has one job submitted, and three candidates. ends is when the job ends under a candidate in a draw, from the moment on.
+func newWorld(t *testing.T, s Settings, ends func(candidate, draw int) (float64, error)) *world {
+	t.Helper()
+	candidates := make([]Candidate, 3)
+	for i := range candidates {
+		candidates[i] = Candidate{
+			Name:     string(rune('a' + i)),
+			Policies: twin.Policies{Options: core.RoundOptions{IntervalSeconds: float64(i)}}, // tells which it is
+			Compose:  func() (*core.Composition, error) { return &core.Composition{Identity: string(rune('a' + i))}, nil },
+		}
+	}
+	chooser := New(s, candidates, believed{}, nil)
+	chooser.future = func(ctx context.Context, still *twin.Still, p twin.Policies, w *twin.World, seconds float64) (*twin.Future, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		v := still.View()
+		end, err := ends(int(p.Options.IntervalSeconds), int(w.Seed))
+		f := &twin.Future{FromSeconds: v.NowSeconds, ToSeconds: v.NowSeconds + seconds}
+		for _, j := range w.Jobs {
+			f.Jobs = append(f.Jobs, twin.Fate{ID: j.ID, StartSeconds: v.NowSeconds, EndSeconds: v.NowSeconds + end, Outcome: core.Completed})
+		}
+		return f, err
+	}
+	n := nobody{}
+	stages := core.Stages{
+		Admission:  []core.Component[core.Admitter]{{ID: "admission/nobody", Policy: n}},
+		Allocation: core.Component[core.Allocator]{ID: "allocation/nobody", Policy: n},
+		Placement:  core.Component[core.Placer]{ID: "placement/nobody", Policy: n},
+		Elasticity: core.Component[core.Elasticity]{ID: "elasticity/nobody", Policy: n},
+	}
+	cluster := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Name: "n", Devices: 4}}}
+	w := &world{t, core.NewPipeline(cluster, stages, core.RoundOptions{IntervalSeconds: 60}, nil, chooser), chooser}
+	w.hold(0, core.Event{Kind: core.JobSubmitted, Spec: &core.JobSpec{Name: "job", Requested: 1, MinReplicas: 1, MaxReplicas: 1}})
+	return w
+}
+
+// hold holds a round.
+func (w *world) hold(at float64, events ...core.Event) {
+	w.t.Helper()
+	if err := w.Round(w.t.Context(), core.Observation{NowSeconds: at, Events: events}, silent{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// choose is the name of the candidate that takes over; empty for none.
+func (w *world) choose() string {
+	w.t.Helper()
+	c, err := w.s.Choose(w.t.Context(), w.Pipeline)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if c == nil {
+		return ""
+	}
+	return c.Identity
+}
+
+func settings() Settings {
+	return Settings{Method: Twin, EveryRounds: 1, HorizonSeconds: 1000, Draws: 4, Objective: MeanJCT, MarginRatio: 0.05, Seed: 1}
+}
+
+// Draws 1 to 4 choose, and 5 to 8 test what was chosen.
+func TestLook(t *testing.T) {
+	by := func(b, c float64) func(int, int) float64 {
+		return func(candidate, _ int) float64 { return [...]float64{500, b, c}[candidate] }
+	}
+	for name, tc := range map[string]struct {
+		ends func(candidate, draw int) float64
+		fail map[int]bool
+		want string
+	}{
+		"one gains":                             {by(400, 500), nil, "b"},
+		"the better of two that gain":           {by(400, 300), nil, "c"},
+		"the first of two alike":                {by(400, 400), nil, "b"},
+		"none gains":                            {by(500, 600), nil, ""},
+		"a gain below the margin":               {by(480, 500), nil, ""},
+		"one that fails is left out":            {by(300, 400), map[int]bool{1: true}, "c"},
+		"without the one in force, nobody else": {by(300, 400), map[int]bool{0: true}, ""},
+		"chosen by luck, which the tests do not share": {func(candidate, draw int) float64 {
+			if candidate == 1 && draw <= 4 {
+				return 100
+			}
+			return 500
+		}, nil, ""},
+		"a gain of one test only": {func(candidate, draw int) float64 {
+			if candidate == 1 && (draw <= 4 || draw == 6) {
+				return 100
+			}
+			return 500
+		}, nil, ""},
+		"draws differ, and the gain in each is alike": {func(candidate, draw int) float64 {
+			if candidate == 1 {
+				return 90 * float64(draw)
+			}
+			return 120 * float64(draw)
+		}, nil, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, settings(), func(candidate, draw int) (float64, error) {
+				if tc.fail[candidate] {
+					return 0, errors.New("broken")
+				}
+				return tc.ends(candidate, draw), nil
+			})
+			if got := w.choose(); got != "" {
+				t.Errorf("chose %q at the first look", got)
+			}
+			w.hold(60)
+			if got := w.choose(); got != tc.want {
+				t.Errorf("chose %q, want %q", got, tc.want)
+			}
+			m := w.s.Summary(0)
+			if switched := len(m.Log) == 1; switched != (tc.want != "") || m.Looks != 2 || switched && m.Log[0].To != tc.want {
+				t.Errorf("the summary is %+v", m)
+			}
+		})
+	}
+}
+
+func TestLooksAreDue(t *testing.T) {
+	s := settings()
+	s.EveryRounds, s.PauseSeconds = 2, 100
+	w := newWorld(t, s, func(int, int) (float64, error) { return 500, nil })
+	var looks []int
+	for _, at := range []float64{0, 10, 20, 110, 120, 300, 310} {
+		if at > 0 {
+			w.hold(at)
+		}
+		w.choose()
+		looks = append(looks, w.s.Summary(at).Looks)
+	}
+	if diff := cmp.Diff([]int{0, 0, 0, 1, 1, 2, 2}, looks); diff != "" {
+		t.Errorf("looks after each round (-want +got):\n%s", diff)
+	}
+}
+
+// b gains by forecast. Whether it holds is seen after half of the horizon, 500 seconds.
+func TestSwitchesAreMeasured(t *testing.T) {
+	ended := core.Event{Kind: core.JobFinished, Job: 0, AtSeconds: 200}
+	other := core.Event{Kind: core.JobSubmitted, Job: 1, AtSeconds: 10, Spec: &core.JobSpec{ID: 1, Name: "other", SubmitSeconds: 10, Requested: 1, MinReplicas: 1, MaxReplicas: 1}}
+	for name, tc := range map[string]struct {
+		events []core.Event
+		want   string
+	}{
+		"as forecast":                         {[]core.Event{ended}, ""},
+		"jobs are there longer":               {nil, "a"},
+		"one that came later is there longer": {[]core.Event{ended, other}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			better := 1
+			w := newWorld(t, settings(), func(candidate, draw int) (float64, error) {
+				if candidate == better {
+					return 200 + float64(draw), nil
+				}
+				return 300 + float64(draw), nil
+			})
+			w.choose()
+			w.hold(1)
+			if got := w.choose(); got != "b" {
+				t.Fatalf("chose %q", got)
+			}
+			w.hold(450, tc.events...)
+			if got := w.choose(); got != "" {
+				t.Fatalf("chose %q before it was measured", got)
+			}
+			w.hold(510)
+			if got := w.choose(); got != tc.want {
+				t.Fatalf("chose %q, want %q", got, tc.want)
+			}
+			m := w.s.Summary(510)
+			if back := tc.want != ""; m.TakenBack == 1 != back {
+				t.Errorf("taken back %d times", m.TakenBack)
+			}
+			if tc.want == "" {
+				return
+			}
+			if !m.Log[1].TakenBack || !strings.Contains(m.Log[1].Why, `"b" did not do as expected`) {
+				t.Errorf("logged %+v", m.Log[1])
+			}
+			w.hold(2000) // b is barred for four horizons
+			if got := w.choose(); got != "" {
+				t.Errorf("chose %q, which was taken back", got)
+			}
+			w.hold(4600)
+			w.choose()
+			w.hold(4700)
+			if got := w.choose(); got != "b" {
+				t.Errorf("chose %q once that is over, want b", got)
+			}
+		})
+	}
+}
+
+// A run that was left goes on with the candidate that was in force, unless the candidates are others.
+func TestARunGoesOn(t *testing.T) {
+	gain := func(candidate, _ int) (float64, error) { return 500 - 100*float64(candidate), nil }
+	w := newWorld(t, settings(), gain)
+	w.choose()
+	w.hold(60)
+	if got := w.choose(); got != "c" {
+		t.Fatalf("chose %q", got)
+	}
+	learned, err := w.s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := newWorld(t, settings(), gain)
+	if err := next.s.Restore(learned); err != nil {
+		t.Fatal(err)
+	}
+	if got := next.choose(); got != "c" {
+		t.Errorf("goes on with %q, want c", got)
+	}
+	if got := next.choose(); got != "" {
+		t.Errorf("then chose %q", got)
+	}
+	if got := next.s.Summary(0).Switches; got != 1 {
+		t.Errorf("%d switches, want the one before it was left", got)
+	}
+	other := newWorld(t, settings(), func(int, int) (float64, error) { return 500, nil })
+	other.s.candidates[1].Name = "z"
+	if err := other.s.Restore(learned); err != nil {
+		t.Fatal(err)
+	}
+	if got := other.choose(); got != "" {
+		t.Errorf("goes on with %q, though the candidates are others", got)
+	}
+}
+
+// A round does not wait for a look in the background; what it found holds after the round in which it is seen.
+func TestBackground(t *testing.T) {
+	s := settings()
+	s.Background, s.PauseSeconds = true, 60
+	open := make(chan struct{})
+	w := newWorld(t, s, func(candidate, _ int) (float64, error) {
+		<-open
+		return 500 - 100*float64(candidate), nil
+	})
+	w.hold(60)
+	if got := w.choose(); got != "" {
+		t.Fatalf("chose %q", got)
+	}
+	w.hold(70)
+	if got := w.choose(); got != "" {
+		t.Fatalf("chose %q while the look goes on", got)
+	}
+	close(open)
+	<-w.s.pending.done
+	w.hold(130)
+	if got := w.choose(); got != "" { // takes the first, and begins another
+		t.Fatalf("chose %q at the first look", got)
+	}
+	<-w.s.pending.done
+	w.hold(140)
+	if got := w.choose(); got != "c" {
+		t.Errorf("chose %q, want c", got)
+	}
+	w.s.Close()
+}
+
+// A job that was rejected, or does not end, is there for the horizon and what is left of it.
+func TestObjective(t *testing.T) {
+	v := &core.View{NowSeconds: 100, Devices: 2, Cluster: &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Devices: 2}}}}
+	w := &twin.World{}
+	for i := range 3 {
+		v.Jobs = append(v.Jobs, core.NewJob(&core.JobSpec{ID: core.JobID(i), Requested: 1}))
+		w.Jobs = append(w.Jobs, twin.Job{ID: core.JobID(i), Model: steady(400)})
+	}
+	v.Jobs[2].FirstStart = 50
+	w.Arrivals = []workload.Job{{Spec: core.JobSpec{SubmitSeconds: 150, Requested: 2}, Model: steady(400)}, {Spec: core.JobSpec{SubmitSeconds: 1100}, Model: steady(1)}}
+	r := newRuler(v, w, 1000)
+	nan := math.NaN()
+	for name, tc := range map[string]struct {
+		fates        []twin.Fate
+		jct, respond float64
+	}{
+		"all end": {[]twin.Fate{
+			{ID: 0, StartSeconds: 100, EndSeconds: 500, Outcome: core.Completed},
+			{ID: 1, StartSeconds: 200, EndSeconds: 600, Outcome: core.Completed},
+			{ID: 2, StartSeconds: 50, EndSeconds: 300, Outcome: core.Completed},
+			{ID: 3, StartSeconds: 600, EndSeconds: 1000, Outcome: core.Completed},
+		}, (400 + 500 + 200 + 850) / 4.0, (0 + 100 + 450) / 3.0},
+		"one is rejected, and has all of its work left": {[]twin.Fate{
+			{ID: 0, StartSeconds: nan, EndSeconds: 100, Outcome: core.Rejected},
+			{ID: 1, StartSeconds: 100, EndSeconds: 500, Outcome: core.Completed},
+			{ID: 2, StartSeconds: 50, EndSeconds: 300, Outcome: core.Completed},
+			{ID: 3, StartSeconds: 500, EndSeconds: 900, Outcome: core.Completed},
+		}, (1000 + 400 + 400 + 200 + 750) / 4.0, (1000 + 0 + 350) / 3.0},
+		"two go on: the one with less work left first, on both devices": {[]twin.Fate{
+			{ID: 0, StartSeconds: 100, EndSeconds: nan, Outcome: core.Running, Progress: 100},
+			{ID: 1, StartSeconds: 100, EndSeconds: 500, Outcome: core.Completed},
+			{ID: 2, StartSeconds: 50, EndSeconds: 300, Outcome: core.Completed}, // the other did not come within the rounds of the future
+		}, (1000 + 300 + 400 + 200 + 950 + (300+800)/2) / 4.0, (0 + 0 + 950) / 3.0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &twin.Future{Jobs: tc.fates}
+			for o, want := range map[Objective]float64{MeanJCT: tc.jct, Responsiveness: tc.respond} {
+				if got, _ := r.measure(f, o); math.Abs(got-want) > 1e-9 {
+					t.Errorf("%s is %v, want %v", o, got, want)
+				}
+			}
+		})
+	}
+}
+
+// Jobs take four times what they need under a, twice under b and just that under c. Each is tried, and again when what is known of it has faded; the best is
+// in force for most of the time.
+func TestBandit(t *testing.T) {
+	s := settings()
+	s.Method, s.HorizonSeconds = Bandit, 4000
+	w := newWorld(t, s, nil)
+	var chosen []string
+	at, id := 0.0, core.JobID(1)
+	for range 60 {
+		slowdown := [...]float64{4, 2, 1}[w.s.is.InForce]
+		ended := &core.Job{JobSpec: &core.JobSpec{ID: id, SubmitSeconds: at, Requested: 2}, State: core.Completed, Attained: 100, FinishSeconds: at + 50*slowdown}
+		at += 200
+		id++
+		w.hold(at)
+		if err := w.s.ObserveRound(&core.Report{View: w.View(), Ended: []*core.Job{ended}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.choose(); got != "" {
+			chosen = append(chosen, got)
+		}
+	}
+	m := w.s.Summary(at)
+	if best := float64(m.InForce[2].Seconds) / at; chosen[0] != "b" || chosen[1] != "c" || best < 0.7 {
+		t.Errorf("chose %v; the best was in force for %.2f of the time", chosen, best)
+	}
+}
+
+// No job completes under b. It is left after a horizon, not kept for ever.
+func TestBanditLeavesOneThatCompletesNothing(t *testing.T) {
+	s := settings()
+	s.Method, s.HorizonSeconds = Bandit, 400
+	w := newWorld(t, s, nil)
+	chosen := map[string]float64{}
+	at := 0.0
+	for id := core.JobID(1); id < 30; id++ {
+		at += 50
+		w.hold(at)
+		r := &core.Report{View: w.View()}
+		if w.s.is.InForce != 1 {
+			r.Ended = []*core.Job{{JobSpec: &core.JobSpec{ID: id, SubmitSeconds: at - 50, Requested: 1}, State: core.Completed, Attained: 50, FinishSeconds: at}}
+		}
+		if err := w.s.ObserveRound(r); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.choose(); got != "" && chosen[got] == 0 {
+			chosen[got] = at
+		}
+	}
+	if chosen["b"] == 0 || chosen["c"] < chosen["b"]+400 || chosen["c"] > chosen["b"]+500 {
+		t.Errorf("took over first at %v", chosen)
+	}
+}
