@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -52,6 +53,9 @@ type WhatIf struct {
 	Measures      []Measured
 	Shifts        []Shift // by JobID
 	Notes         []string
+
+	before *core.View
+	names  map[core.JobID]string
 }
 
 // Outlook is the next round of a future.
@@ -190,6 +194,11 @@ func like(c *core.Cluster, name string) (core.AddedNode, bool) {
 	return core.AddedNode{}, false
 }
 
+// WithPolicies is the config of the run with the policies and rounds of another. It is to be checked.
+func (t *Twin) WithPolicies(other *configs.Config) *configs.Config {
+	return withPolicies(t.composition.Config, other)
+}
+
 // events are what the next round is told besides of a change.
 func (t *Twin) events(c *Change) (events []core.Event, submitted []core.JobID) {
 	cluster, at := t.before.View().Cluster, t.seen.NowSeconds
@@ -286,19 +295,29 @@ func (t *Twin) WhatIf(ctx context.Context, c *Change, draws int) (*WhatIf, error
 		branches[i].policies.Same = true // they decide since
 	}
 	w := &WhatIf{
-		Round: branches[0].still.View().Round, NowSeconds: branches[0].still.View().NowSeconds, ToSeconds: math.Inf(1), Draws: draws,
+		Round: branches[0].still.View().Round, NowSeconds: branches[0].still.View().NowSeconds, ToSeconds: math.Inf(1), Draws: draws, before: t.before.View(),
+		Notes:   []string{"what a job is later by is of the draws alone: it is not calibrated as forecasts are"},
 		Without: branches[0].outlook(), With: branches[1].outlook(),
 	}
 	if c.Horizon > 0 {
 		w.ToSeconds = w.NowSeconds + c.Horizon.Seconds()
 	}
-	w.moves(t.before.View())
+	w.names = maps.Clone(t.Names)
+	for i, id := range submitted {
+		w.names[id] = c.Submit[i].Spec.Name
+	}
+	for _, name := range c.Drain {
+		if n := &w.With.Cluster.Nodes[nodeNamed(w.With.Cluster, name)]; t.before.View().Cluster.Nodes[n.ID].Health != core.Ready {
+			w.Notes = append(w.Notes, fmt.Sprintf("node %q is %v already", name, t.before.View().Cluster.Nodes[n.ID].Health))
+		}
+	}
+	w.moves()
 	futures, err := t.futures(ctx, c, branches, draws)
 	if err != nil {
 		return nil, err
 	}
 	w.measure(futures)
-	w.shift(futures, submitted, t.Names)
+	w.shift(futures, submitted)
 	return w, nil
 }
 

@@ -14,7 +14,8 @@ import (
 const whatIfLevel = 0.95
 
 // moves joins what the next round decides in both futures.
-func (w *WhatIf) moves(before *core.View) {
+func (w *WhatIf) moves() {
+	before := w.before
 	of := func(changes []core.Change, id core.JobID) *core.Change {
 		at := slices.IndexFunc(changes, func(c core.Change) bool { return c.Job == id })
 		if at < 0 {
@@ -34,19 +35,16 @@ func (w *WhatIf) moves(before *core.View) {
 		if int(id) < len(before.Jobs) && before.Jobs[id] != nil {
 			m.Before = before.Jobs[id].Seats
 		}
-		for _, v := range [...]*core.View{w.With.view, w.Without.view} {
-			if int(id) < len(v.Jobs) && v.Jobs[id] != nil {
-				m.Name = v.Jobs[id].Name
-			}
-		}
+		m.Name = w.names[id]
 		m.Same = m.Without != nil && m.With != nil && m.Without.Action == m.With.Action && core.SameSeats(m.Without.Seats, m.With.Seats)
 		w.Moves = append(w.Moves, m)
 	}
 }
 
-// draw is a pair of futures, and the jobs that are in both.
+// pairOfFates is what becomes of a job in both futures of a draw.
 type pairOfFates struct{ without, with twin.Fate }
 
+// pairs are the jobs that are there at the beginning of both futures.
 func pairs(f [2]*twin.Future) (list []pairOfFates) {
 	with := map[core.JobID]*twin.Fate{}
 	for i := range f[1].Jobs {
@@ -61,6 +59,17 @@ func pairs(f [2]*twin.Future) (list []pairOfFates) {
 	return list
 }
 
+// restartsOf counts the restarts of a job that the next round brought.
+func restartsOf(before, after *core.View, id core.JobID) float64 {
+	of := func(v *core.View) int {
+		if int(id) < len(v.Jobs) && v.Jobs[id] != nil {
+			return v.Jobs[id].Restarts
+		}
+		return 0
+	}
+	return float64(of(after) - of(before))
+}
+
 // measure compares the jobs that are there, over the draws. One that does not end counts as long as either future lasts.
 func (w *WhatIf) measure(futures [][2]*twin.Future) {
 	names := [...]string{MeasureJCT, MeasureWait, MeasureMakespan, MeasureUtilization, MeasureRestarts, MeasureUnfinished}
@@ -68,7 +77,7 @@ func (w *WhatIf) measure(futures [][2]*twin.Future) {
 	for _, f := range futures {
 		list := pairs(f)
 		for k := range f {
-			for i, value := range figures(f, k, list, []*core.Cluster{w.Without.Cluster, w.With.Cluster}[k]) {
+			for i, value := range figures(f, k, list, w.before, []*core.View{w.Without.view, w.With.view}[k]) {
 				values[i][k] = append(values[i][k], value)
 			}
 		}
@@ -85,7 +94,7 @@ func (w *WhatIf) measure(futures [][2]*twin.Future) {
 }
 
 // figures are those of one of two futures.
-func figures(f [2]*twin.Future, which int, list []pairOfFates, c *core.Cluster) [6]float64 {
+func figures(f [2]*twin.Future, which int, list []pairOfFates, before, after *core.View) [6]float64 {
 	of := f[which]
 	until := max(f[0].ToSeconds, f[1].ToSeconds)
 	var jct, wait, last, restarts, unfinished float64
@@ -105,12 +114,12 @@ func figures(f [2]*twin.Future, which int, list []pairOfFates, c *core.Cluster) 
 		jct += end - fate.SubmitSeconds
 		wait += max(start-of.FromSeconds, 0)
 		last = max(last, end-of.FromSeconds)
-		restarts += float64(fate.Restarts)
+		restarts += float64(fate.Restarts) + restartsOf(before, after, fate.ID)
 	}
 	n := float64(max(len(list), 1))
 	held := 0.0
 	if span := of.ToSeconds - of.FromSeconds; span > 0 {
-		held = of.DeviceSeconds / span / float64(max(c.Devices(), 1))
+		held = of.DeviceSeconds / span / float64(max(after.Cluster.Devices(), 1))
 	}
 	return [6]float64{jct / n, wait / n, last, held, restarts, unfinished}
 }
@@ -124,7 +133,7 @@ func mean(values []float64) float64 {
 }
 
 // shift compares each job that is there, or is submitted.
-func (w *WhatIf) shift(futures [][2]*twin.Future, submitted []core.JobID, names map[core.JobID]string) {
+func (w *WhatIf) shift(futures [][2]*twin.Future, submitted []core.JobID) {
 	found := map[core.JobID]*[2][]twin.Fate{}
 	for _, f := range futures {
 		for k := range f {
@@ -151,10 +160,7 @@ func (w *WhatIf) shift(futures [][2]*twin.Future, submitted []core.JobID, names 
 		if fates == nil {
 			fates = &[2][]twin.Fate{}
 		}
-		s := Shift{Job: id, Name: names[id], Submitted: slices.Contains(submitted, id), Rejected: len(fates[1]) == 0}
-		if name := w.nameOf(id); name != "" {
-			s.Name = name
-		}
+		s := Shift{Job: id, Name: w.names[id], Submitted: slices.Contains(submitted, id), Rejected: len(fates[1]) == 0}
 		s.StartWithout, s.EndWithout = medians(fates[0])
 		s.StartWith, s.EndWith = medians(fates[1])
 		s.Later = twin.Band{Low: math.NaN(), Median: math.NaN(), High: math.NaN()}
@@ -180,15 +186,6 @@ func difference(without, with float64) float64 {
 		return math.Inf(1)
 	}
 	return with - without
-}
-
-func (w *WhatIf) nameOf(id core.JobID) string {
-	for _, v := range [...]*core.View{w.With.view, w.Without.view} {
-		if int(id) < len(v.Jobs) && v.Jobs[id] != nil {
-			return v.Jobs[id].Name
-		}
-	}
-	return ""
 }
 
 // medians of starts and ends; +Inf for never.

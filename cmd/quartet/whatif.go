@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -141,6 +142,13 @@ func (a *app) whatIf(c *cobra.Command, f *whatIfFlags) error {
 	found = append(found, more...)
 	err := a.twin(c.Context(), &f.twinFlags, o, func(t *quartet.Twin) error {
 		found = append(found, t.Check(change)...)
+		if change.Policy != nil {
+			config, err := a.policiesFor(c.Context(), t, change.Policy)
+			if err != nil {
+				found = append(found, asDiagnostics("--policy", err)...)
+			}
+			change.Policy = config
+		}
 		if err := found.Err(); err != nil {
 			return err
 		}
@@ -154,6 +162,22 @@ func (a *app) whatIf(c *cobra.Command, f *whatIfFlags) error {
 		return wrong
 	}
 	return err
+}
+
+// policiesFor holds the policies of a config against the run that they are to decide: its cluster and what its backend can tell.
+func (a *app) policiesFor(ctx context.Context, t *quartet.Twin, other *configs.Config) (*configs.Config, error) {
+	text, err := t.WithPolicies(other).Resolved()
+	if err != nil {
+		return nil, err
+	}
+	config, err := configs.Parse(catalog(), "--policy", text, configs.Options{Outside: a.outside(ctx)})
+	if found, is := errors.AsType[core.Diagnostics](err); is { // the lines are those of no file
+		for i := range found {
+			found[i].Position = core.Position{File: "--policy"}
+		}
+		return nil, found
+	}
+	return config, err
 }
 
 // words say what is changed.

@@ -99,11 +99,11 @@ func measureTable(w *quartet.WhatIf) render.Table {
 	t := render.Table{Columns: []render.Column{{Name: "measure"}, {Name: "without"}, {Name: "with"}, {Name: "change"}, {Name: "between"}}}
 	for i := range w.Measures {
 		m := &w.Measures[i]
-		in := measureUnit(m.Name)
-		change := moreOrLess(m.Change, in)
+		in, difference := measureUnit(m.Name)
+		change := moreOrLess(m.Change, difference)
 		between := ""
 		if m.Interval.Known() {
-			between = moreOrLess(m.Interval.Low, in) + " to " + moreOrLess(m.Interval.High, in)
+			between = moreOrLess(m.Interval.Low, difference) + " to " + moreOrLess(m.Interval.High, difference)
 			if m.Interval.Contains(0) && m.Interval.Width() > 0 {
 				change = "~ " + change
 			}
@@ -121,15 +121,16 @@ func measureName(name string) string {
 	return name
 }
 
-// measureUnit words a figure in the unit that its name says.
-func measureUnit(name string) func(float64) string {
+// measureUnit words a figure, and a difference, in the unit that its name says.
+func measureUnit(name string) (figure, difference func(float64) string) {
 	switch {
 	case strings.HasSuffix(name, "_seconds"):
-		return render.Span
+		return render.Span, render.Span
 	case strings.HasSuffix(name, "_ratio"):
-		return render.Percent
+		return render.Percent, func(x float64) string { return render.Decimal(x*100, 1, " points") }
 	}
-	return func(x float64) string { return render.Decimal(x, 1, "") }
+	count := func(x float64) string { return render.Decimal(x, 1, "") }
+	return count, count
 }
 
 // moreOrLess words a difference.
