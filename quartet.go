@@ -15,6 +15,7 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/twin"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -74,6 +75,8 @@ type Composition struct {
 	Observers []core.Observer
 	// Watch makes an observer that may also look at the pipeline of the run, and at its world, when it is told of a round: it forks them, and changes nothing.
 	Watch func(*core.Pipeline, core.Backend) core.Observer
+	// Foretell is told of forecasts of a run on real machines, from time to time, by another goroutine; nil for none.
+	Foretell func(*twin.Forecast)
 	// Attach lets people watch a run and give it orders.
 	Attach func(Session) (Attachment, error)
 	// Follow is told how to put other policies in the place of those that decide, when a run on real machines begins. What it

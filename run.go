@@ -397,6 +397,12 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	if e.Watch != nil {
 		pipeline.Tell(e.Watch(pipeline, world))
 	}
+	if real, is := world.(backend.Ticking); is && real != nil {
+		if f := e.foretell(ctx, pipeline, parts); f != nil {
+			defer f.end()
+			pipeline.Tell(f)
+		}
+	}
 	if remembers {
 		pipeline.Remember(memory, parts.again)
 		if e.Follow != nil {

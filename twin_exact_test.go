@@ -15,6 +15,7 @@ import (
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/sim"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // account is what was told of the rounds of a run, in words.
@@ -85,6 +86,11 @@ func (f *forking) ObserveRound(r *core.Report) error {
 	return nil
 }
 
+func (f *forking) watch(p *core.Pipeline, w core.Backend) core.Observer {
+	f.pipeline, f.world = p, w.(*sim.Simulator)
+	return f
+}
+
 // rest is what becomes of a fork.
 func (f *forking) rest(k *fork) []string {
 	stages, err := quartet.BuildStages(f.c.Config, nil)
@@ -147,18 +153,104 @@ var twinned = map[string]string{
 	"pool": "pipeline: {allocation: {type: fifo}, elasticity: {cluster: {type: queue}}}\n" +
 		"cluster: {pools: [{name: p, accelerator: v100, devices: 4, start: 2, min: 1, max: 6, down_cooldown: 10m}]}\n" +
 		"backend: {type: simulator, config: {restart_overhead: 30s, pools: [{pool: p, provisioning: 2m, provisioning_spread: 1m, fails: 0.1, evictions: 6h, notice: 2m}]}}",
+	"history":          "pipeline: {allocation: {type: pollux}, placement: {type: proposed}, elasticity: {job: {type: goodput, config: {knowledge: history, declared_work: false}}}}",
+	"oracle":           "pipeline: {allocation: {type: pollux}, elasticity: {job: {type: goodput, config: {knowledge: oracle}}}}",
+	"exact":            "pipeline: {allocation: {type: pollux}, elasticity: {job: {type: goodput, config: {knowledge: exact}}}}",
+	"throughput":       "pipeline: {allocation: {type: elastic_dp}, elasticity: {job: {type: throughput, config: {knowledge: history}}}}",
+	"batch rule":       "pipeline: {allocation: {type: elastic_fifo}, elasticity: {job: {type: batch_rule, config: {rule: averaged_noise, knowledge: history}}}}",
+	"loss gain":        "pipeline: {allocation: {type: optimus}, elasticity: {job: {type: loss_gain}}}\nround: {interval: 60s}",
+	"loss gain, tuned": "pipeline: {allocation: {type: optimus}, elasticity: {job: {type: loss_gain, config: {batch: goodput}}}}",
+	"genetic":          "pipeline: {allocation: {type: pollux, config: {search: genetic, generations: 10, population: 20}}, placement: {type: proposed}, elasticity: {job: {type: goodput}}}",
+	"elasticflow":      "pipeline: {allocation: {type: elasticflow}, admission: [{type: deadline}], elasticity: {job: {type: fixed, config: {replicas: elastic}}}}",
+	"edf":              "pipeline: {allocation: {type: edf}, admission: [{type: deadline}]}",
+	"elastic tiresias": "pipeline: {allocation: {type: elastic_tiresias}, elasticity: {job: {type: goodput}}}",
+	"quota":            "pipeline: {allocation: {type: fifo}, admission: [{type: quota, config: {default_devices: 6}}]}",
+	"convergence":      "pipeline: {allocation: {type: las}, admission: [{type: convergence, config: {change: 0.01, reports: 3}}]}",
+	"asha":             "pipeline: {allocation: {type: fifo}, admission: [{type: quota, config: {default_jobs: 8}}, {type: asha, config: {first: 1, reduction: 3, max_step: 27}}]}",
+	"hyperband":        "pipeline: {allocation: {type: fifo}, admission: [{type: hyperband, config: {reduction: 3, max_step: 27}}]}",
+	"median":           "pipeline: {allocation: {type: fifo}, admission: [{type: median}]}",
+	"cells": "pipeline: {allocation: {type: fifo, config: {queue: all}}, admission: [{type: virtual_clusters, config: {tenants: [{name: replicas-1, cells: [{level: node, count: 1}]}, {name: replicas-2, cells: [{level: node, count: 1}]}], others: opportunistic}}], " +
+		"placement: {type: cells, config: {tenants: [{name: replicas-1, cells: [{level: node, count: 1}]}, {name: replicas-2, cells: [{level: node, count: 1}]}]}}}\n" +
+		"workload: {type: generated, config: {jobs: 60, span: 4h, tenants: by_replicas}}\ncluster: {nodes: [{name: a, count: 4, accelerator: v100, devices: 4}]}",
+	"buddy":         "pipeline: {allocation: {type: las}, placement: {type: buddy}}",
+	"tail eviction": "pipeline: {allocation: {type: las}, placement: {type: tail_eviction}}",
+	"skew":          "pipeline: {allocation: {type: tiresias}, placement: {type: tiresias_skew}}",
+	"antman, published": "pipeline: {allocation: {type: antman}, placement: {type: antman, config: {loads: summed, keeps: first}}}\n" +
+		"cluster: {sharing: timeslice, nodes: [{name: a, count: 3, accelerator: v100, devices: 4}]}",
+	"muri, published": "pipeline: {allocation: {type: muri, config: {exchange: false, steady: false}}, placement: {type: first_fit}}\nround: {interval: 0s, on_events: true}\n" +
+		"cluster: {sharing: timeslice, nodes: [{name: a, count: 3, accelerator: v100, devices: 4}]}",
+	"fgd":            "pipeline: {allocation: {type: fifo}, placement: {type: fgd}}\ncluster: {sharing: fractional, nodes: [{name: a, count: 3, accelerator: v100, devices: 4}]}",
+	"fractional drf": "pipeline: {allocation: {type: drf}, placement: {type: packing}}\ncluster: {sharing: fractional, nodes: [{name: a, count: 3, accelerator: v100, devices: 4}]}",
+	"mig":            "pipeline: {allocation: {type: las}, placement: {type: fgd}}\ncluster: {sharing: mig, nodes: [{name: a, count: 3, accelerator: a100, devices: 4}]}",
+	"scaler that counts what it gains": "pipeline: {allocation: {type: pollux}, elasticity: {job: {type: goodput, config: {knowledge: history}}, cluster: {type: goodput}}}\n" +
+		"cluster: {pools: [{name: p, accelerator: v100, devices: 4, start: 2, min: 1, max: 6, down_cooldown: 10m}]}\n" +
+		"backend: {type: simulator, config: {restart_overhead: 30s, pools: [{pool: p, provisioning: 2m}]}}",
+	"scaler of marginal gains": "pipeline: {allocation: {type: pollux}, elasticity: {job: {type: goodput}, cluster: {type: marginal}}}\n" +
+		"cluster: {pools: [{name: p, accelerator: v100, devices: 4, start: 2, min: 1, max: 6}]}\n" +
+		"backend: {type: simulator, config: {restart_overhead: 30s, pools: [{pool: p, provisioning: 2m}]}}",
+	"gavel pairs":  "pipeline: {allocation: {type: gavel_max_min_packed}}\nround: {interval: 360s}\ncluster: {sharing: timeslice, nodes: [{name: a, count: 3, accelerator: v100, devices: 4}]}",
+	"allox":        "pipeline: {allocation: {type: allox}}\nround: {interval: 360s}",
+	"fifo perf":    "pipeline: {allocation: {type: fifo_perf}}\nround: {interval: 360s}",
 	"gpu fraction": "pipeline: {allocation: {type: gpu_fraction}, elasticity: {job: {type: fixed, config: {replicas: elastic}}}}",
+}
+
+// twinnedJobs change the jobs of some of these compositions.
+var twinnedJobs = map[string]func(*workload.Job){
+	"elasticflow":       func(j *workload.Job) { j.Spec.DeadlineSeconds = 2 * j.Spec.TotalWork },
+	"edf":               func(j *workload.Job) { j.Spec.DeadlineSeconds = 2 * j.Spec.TotalWork },
+	"antman":            bestEffort,
+	"antman, published": bestEffort,
+	"convergence":       learns,
+	"asha":              learns,
+	"hyperband":         learns,
+	"median":            learns,
+	"loss gain":         learns,
+	"fgd":               partOf,
+	"fractional drf":    partOf,
+	"mig":               partOf,
+}
+
+// bestEffort is every third job.
+func bestEffort(j *workload.Job) { j.Spec.BestEffort = j.Spec.ID%3 == 0 }
+
+// partOf has most jobs ask for a part of a device.
+func partOf(j *workload.Job) {
+	if part := int(j.Spec.ID) % 4; part > 0 {
+		j.Spec.Requested, j.Spec.MinReplicas, j.Spec.MaxReplicas = 1, 1, 1
+		j.Spec.Share = &core.Share{Milli: 250 * part}
+	}
+}
+
+// learns has every job be a trial that tells its loss.
+func learns(j *workload.Job) {
+	j.Spec.Experiment, j.Spec.TotalWork = "search", 60*searchEpochs
+	j.Model = training{0.1 + 0.01*float64(j.Spec.ID*10%searchTrials)}
+}
+
+// twin is one of the compositions, with its jobs.
+func twin(t *testing.T, name string) *quartet.Composition {
+	t.Helper()
+	c, err := quartet.Parse(quartet.Builtins(), "twin.yaml", over(t, twinHead, twinned[name]), quartet.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Jobs, err = quartet.LoadWorkload(t.Context(), c.Config, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range c.Jobs.Jobs {
+		if change := twinnedJobs[name]; change != nil {
+			change(&c.Jobs.Jobs[i])
+		}
+	}
+	return c
 }
 
 // A fork of a run goes on as the run does, to the byte: ten moments of each composition.
 func TestAForkGoesOnAsTheRunDoes(t *testing.T) {
-	for name, changes := range twinned {
+	for name := range twinned {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := quartet.Parse(quartet.Builtins(), "twin.yaml", over(t, twinHead, changes), quartet.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := twin(t, name)
 			rounds := new(account)
 			c.Observers = []core.Observer{rounds}
 			if _, err := c.Simulate(t.Context()); err != nil {
@@ -169,10 +261,7 @@ func TestAForkGoesOnAsTheRunDoes(t *testing.T) {
 			for r := core.NewRand(7, "twin/"+name); len(f.at) < min(10, len(rounds.rounds)); {
 				f.at[1+r.IntN(len(rounds.rounds))] = true
 			}
-			c.Watch = func(p *core.Pipeline, w core.Backend) core.Observer {
-				f.pipeline, f.world = p, w.(*sim.Simulator)
-				return f
-			}
+			c.Watch = f.watch
 			if _, err := c.Simulate(t.Context()); err != nil {
 				t.Fatal(err)
 			}

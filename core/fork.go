@@ -2,16 +2,29 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 )
 
-// Inheritance is what second instances of stages take up to decide as the first ones would.
+// Forker is implemented by a stage whose answers rest on more than the state of a run and what a Snapshotter tells, such as on when it was asked about a job last.
+type Forker interface {
+	// Fork is a second instance for the same slot, which answers as this one would from here on and draws its numbers from r; r is nil for one that is only forked
+	// again. Neither sees what becomes of the other, though both may be asked at the same time. Nobody closes it: it holds nothing that needs that, logs nothing and
+	// leaves nothing behind. The stage is not asked, and not forked by anyone else, meanwhile. A live run forks every minute: it costs little.
+	Fork(r *rand.Rand) any
+}
+
+// Inheritance is what second instances of stages take up to decide as the first ones would. Several pipelines may take it up at the same time.
 type Inheritance struct {
-	learned []Learned
+	learned []Learned           // by those that are no Forker
 	streams map[string]rand.PCG // by id of the component
+
+	mutex sync.Mutex
+	forks map[string]Forker // by id of the component; none of them is ever asked
 }
 
 // Fork is the pipeline as it stands between two rounds, with nobody to decide: see Decide. Nothing that becomes of one of the two is seen by the other.
@@ -27,21 +40,28 @@ func (p *Pipeline) Fork() *Pipeline {
 }
 
 // Decide makes stages those that decide in a fork. Same says that they are second instances of those that decided in the first pipeline: they go on where those
-// are. Any others take over from the facts, with what those of their ids had learned, in a round that is held at once.
+// are: in the place of one that is a Forker comes a fork of the first one. Any others take over from the facts, with what those of their ids had learned, in a round that
+// is held at once. Whoever made the stages ends them; s is not changed.
 func (p *Pipeline) Decide(ctx context.Context, s Stages, o RoundOptions, same bool, observers ...Observer) error {
+	s.Admission = slices.Clone(s.Admission) // the caller keeps his own, which he closes
+	forked := false                         // the elasticity
+	if same {
+		var err error
+		if forked, err = p.inherited.goOn(&s); err != nil {
+			return err
+		}
+	}
 	p.stages, p.options, p.observers = s, o, observers
 	p.state.decideBy(&s)
-	taken := restore(&s, p.inherited.learned)
 	if !same {
+		taken := restore(&s, p.inherited.all())
 		p.state.view.IntervalSeconds, p.state.view.OnEvents = o.IntervalSeconds, o.OnEvents
 		taken.Why, taken.Now = "the config was changed", s.ids()
 		p.resumption.taken, p.resumption.immediate = taken, p.state.view.Round > 0
 		return nil
 	}
-	for id, stream := range s.streams {
-		if at, known := p.inherited.streams[id]; known && stream != nil {
-			*stream = at
-		}
+	if forked { // it knows the jobs
+		return nil
 	}
 	return p.state.introduce(ctx, &s)
 }
@@ -60,13 +80,76 @@ func (p *Pipeline) inheritance() *Inheritance {
 	if p.inherited != nil && p.stages.Allocation.Policy == nil {
 		return p.inherited // nobody decided since
 	}
-	i := &Inheritance{learned: p.learned(), streams: map[string]rand.PCG{}}
+	i := &Inheritance{streams: map[string]rand.PCG{}, forks: map[string]Forker{}}
+	for id, policy := range p.stages.all {
+		if f, ok := policy.(Forker); ok {
+			if f, ok = f.Fork(nil).(Forker); ok {
+				i.forks[id] = f
+				continue
+			}
+		}
+		i.learned = append(i.learned, snapshotOf(id, policy)...)
+	}
 	for id, stream := range p.stages.streams {
 		if stream != nil {
 			i.streams[id] = *stream
 		}
 	}
 	return i
+}
+
+// all is what all stages learned.
+func (i *Inheritance) all() []Learned {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	list := slices.Clone(i.learned)
+	for _, id := range slices.Sorted(maps.Keys(i.forks)) {
+		list = append(list, snapshotOf(id, i.forks[id])...)
+	}
+	return list
+}
+
+// goOn has second instances go on where the first ones were, and reports whether the elasticity is a fork of the first one.
+func (i *Inheritance) goOn(s *Stages) (forked bool, err error) {
+	for id, stream := range s.streams {
+		if at, known := i.streams[id]; known && stream != nil {
+			*stream = at
+		}
+	}
+	restore(s, i.learned)
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	var problems [4]error
+	for k := range s.Admission {
+		if _, err := takeFork(i, &s.Admission[k]); err != nil {
+			return false, err
+		}
+	}
+	_, problems[0] = takeFork(i, &s.Allocation)
+	_, problems[1] = takeFork(i, &s.Placement)
+	forked, problems[2] = takeFork(i, &s.Elasticity)
+	_, problems[3] = takeFork(i, &s.Scaler)
+	return forked, errors.Join(problems[:]...)
+}
+
+// takeFork puts a fork of the first instance in the place of the second one, if there is one, and reports whether.
+func takeFork[S any](i *Inheritance, c *Component[S]) (forked bool, err error) {
+	kept := i.forks[c.ID]
+	if kept == nil {
+		return false, nil
+	}
+	var r *rand.Rand
+	if c.Stream != nil {
+		stream := *c.Stream
+		c.Stream = &stream
+		r = rand.New(&stream)
+	}
+	policy, fits := kept.Fork(r).(S)
+	if !fits {
+		return false, fmt.Errorf("component %q: its fork is for another slot", c.ID)
+	}
+	c.Policy = policy
+	return true, nil
 }
 
 // introduce shows an elasticity that never saw them the jobs whose responses stand.

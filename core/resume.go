@@ -412,13 +412,19 @@ func (p *Pipeline) keep() error {
 // learned is what the stages learned. One that cannot tell is left out: it goes on from the facts.
 func (p *Pipeline) learned() (list []Learned) {
 	for id, policy := range p.stages.all {
-		if s, ok := policy.(Snapshotter); ok {
-			if data, err := s.Snapshot(); err == nil {
-				list = append(list, Learned{id, data})
-			}
-		}
+		list = append(list, snapshotOf(id, policy)...)
 	}
 	return list
+}
+
+// snapshotOf is what a policy learned; none for one that cannot tell.
+func snapshotOf(id string, policy any) []Learned {
+	if s, ok := policy.(Snapshotter); ok {
+		if data, err := s.Snapshot(); err == nil {
+			return []Learned{{id, data}}
+		}
+	}
+	return nil
 }
 
 // restore gives stages what those of their id had learned.

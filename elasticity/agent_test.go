@@ -231,15 +231,17 @@ func TestDoubt(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			past := &pastApplication{models: []pastModel{{Performance: truth}}}
-			a := &agent{past: past, seen: tc.seen}
-			a.doubt()
-			if past.confirmed != tc.confirmed || past.refuted != tc.refuted || a.changed != (tc.refuted > 0) || (a.past == nil) != a.changed {
-				t.Errorf("confirmed %d, refuted %d, changed %v; want %d, %d", past.confirmed, past.refuted, a.changed, tc.confirmed, tc.refuted)
+			past := &pastApplication{models: func() []pastModel { return []pastModel{{Performance: truth}} }}
+			p, a := &goodputAgent{pool: newPool()}, &agent{past: past, seen: tc.seen}
+			p.pool.proofs[past] = proof{}
+			p.doubt(a)
+			proved := p.pool.proofs[past]
+			if proved != (proof{tc.confirmed, tc.refuted}) || a.changed != (tc.refuted > 0) || (a.past == nil) != a.changed {
+				t.Errorf("confirmed %d, refuted %d, changed %v; want %d, %d", proved.confirmed, proved.refuted, a.changed, tc.confirmed, tc.refuted)
 			}
 		})
 	}
-	(&agent{seen: off(9)}).doubt() // nothing was known
+	new(goodputAgent).doubt(&agent{seen: off(9)}) // nothing was known
 }
 
 // Only work that a pool can hold is kept, of jobs that have a rate.

@@ -35,9 +35,8 @@ func (p *goodputAgent) follow(a *agent, j *core.Job, now float64) bool {
 	if gradients == (core.Gradients{}) {
 		gradients = j.Gradients
 	}
-	if gradients == (core.Gradients{}) && !a.isUngraded && p.ruled.looks {
-		a.isUngraded = true
-		p.note(&p.ungraded, j, "a job reports no gradient statistics: it keeps its batch, and grows by its throughput")
+	if gradients == (core.Gradients{}) && p.ruled.looks {
+		p.noteUngraded(j)
 	}
 	return p.ruled.follow(&a.batch, j, gradients, epoch)
 }

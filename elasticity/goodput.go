@@ -171,7 +171,8 @@ type goodputAgent struct {
 	log                *slog.Logger
 	id                 string
 	silences, ungraded int
-	endsTold           bool // how jobs ended, or that nobody tells
+	noted              []bool // by JobID: the job was noted to report no gradient statistics
+	endsTold           bool   // how jobs ended, or that nobody tells
 
 	differ bool     // reports of one configuration were seen to
 	agents []*agent // by JobID; nil for jobs that have ended or have no batch to tune
@@ -184,13 +185,13 @@ type goodputAgent struct {
 
 // agent is what is known of one job.
 type agent struct {
+	owner       *goodputAgent // the only one that has it; nil once forks share it, and nobody changes it any more
 	application string
 	limits      core.BatchSpec
 	past        *pastApplication   // what was known before; nil for nothing, or once the job proved it wrong
 	reported    []core.Measurement // by the job
 	seen        []core.Measurement // those that count
 	first       core.Gradients     // the first statistics reported
-	isUngraded  bool               // it reports no gradient statistics
 	changed     bool               // the job proved wrong what was known before
 	batch       BatchState         // as of when a rule was asked last
 	judged      bool               // it was judged, in another process or by other settings, whether that is wrong
@@ -271,7 +272,7 @@ func (p *goodputAgent) left(a *agent, j *core.Job, now float64) float64 {
 		return p.pool.work.whole(j.Application)
 	}
 	past := p.pool.named(j.Application)
-	changed := a.changed || past != nil && !past.believed()
+	changed := a.changed || past != nil && !p.pool.believes(past)
 	return p.pool.work.left(j.Application, changed, j.WorkDone(now), a.single())
 }
 
@@ -345,11 +346,13 @@ func (p *goodputAgent) learn(v *core.View, j *core.Job) *agent {
 	for int(j.ID) >= len(p.agents) {
 		p.agents = append(p.agents, nil)
 	}
-	a := p.agents[j.ID]
-	if a == nil {
-		a = p.begin(c, j)
-		p.agents[j.ID] = a
+	switch a := p.agents[j.ID]; {
+	case a == nil:
+		p.agents[j.ID] = p.begin(c, j)
+	case !p.tellsNews(a, v, j):
+		return a
 	}
+	a := p.own(j.ID)
 	if len(a.reported) == 0 && len(j.Measured) > 0 && !a.judged {
 		a.first = j.Gradients
 	}
@@ -359,7 +362,7 @@ func (p *goodputAgent) learn(v *core.View, j *core.Job) *agent {
 		a.reported = append(a.reported[:0], j.Measured...) // the View is not to be kept
 		a.seen = p.confirmed(p.collect(a.seen[:0], a.reported), a.past == nil)
 		a.gradients = j.Gradients
-		a.doubt()
+		p.doubt(a)
 		a.most = a.reach(j, p.config.MostReplicas)
 		p.model(a, c, j)
 	case len(a.reported) > 0 && j.Gradients != a.gradients:
@@ -384,7 +387,7 @@ func (p *goodputAgent) learn(v *core.View, j *core.Job) *agent {
 
 // begin is the agent of a job that has not run yet.
 func (p *goodputAgent) begin(c *core.Cluster, j *core.Job) *agent {
-	a := &agent{everySample: p.everySample, application: j.Application, limits: limitsOf(j.Batch), past: p.known(j), allowed: allowedOf(c, j)}
+	a := &agent{owner: p, everySample: p.everySample, application: j.Application, limits: limitsOf(j.Batch), past: p.known(j), allowed: allowedOf(c, j)}
 	if before, was := p.handed[j.ID]; was {
 		delete(p.handed, j.ID)
 		a.first, a.changed, a.judged = before.First, before.Changed, true
@@ -430,7 +433,7 @@ func (p *goodputAgent) known(j *core.Job) *pastApplication {
 		return p.pool.find(j)
 	case p.config.Knowledge == oracle && j.Truth != nil:
 		if p.truths[j.Truth] == nil {
-			p.truths[j.Truth] = newPast(j.Application, j.Batch, p.collect(nil, j.Truth.Measurements), j.Truth.Gradients).fit()
+			p.truths[j.Truth] = newPast(j.Application, j.Batch, p.collect(nil, j.Truth.Measurements), j.Truth.Gradients)
 		}
 		return p.truths[j.Truth]
 	default:
@@ -442,7 +445,7 @@ func (p *goodputAgent) known(j *core.Job) *pastApplication {
 const doubted = 0.3
 
 // doubt compares what the job measured itself with what was known, and forgets that if it is wrong.
-func (a *agent) doubt() {
+func (p *goodputAgent) doubt(a *agent) {
 	if a.past == nil {
 		return
 	}
@@ -454,12 +457,12 @@ func (a *agent) doubt() {
 		}
 	}
 	first := len(a.seen) == 1 && !a.judged
-	switch wrong := compared > 0 && !(sum/compared < doubted); {
-	case wrong:
-		a.past.refuted++
+	wrong := compared > 0 && !(sum/compared < doubted)
+	if p.pool != nil && (wrong || first) {
+		p.pool.prove(a.past, !wrong)
+	}
+	if wrong {
 		a.past, a.changed = nil, true
-	case first:
-		a.past.confirmed++
 	}
 }
 

@@ -47,12 +47,20 @@ func (p *goodputAgent) ungradedBatch(a *agent, j *core.Job) int {
 	if len(a.reported) == 0 || a.gradients != (core.Gradients{}) {
 		return 0
 	}
-	if !a.isUngraded {
-		a.isUngraded = true
-		p.note(&p.ungraded, j, "a job reports no gradient statistics: it keeps its batch, and grows by its throughput")
-	}
+	p.noteUngraded(j)
 	if j.Batch.Requested > 0 {
 		return j.Batch.Requested
 	}
 	return j.Batch.Initial
+}
+
+// noteUngraded notes that a job reports no gradient statistics, once.
+func (p *goodputAgent) noteUngraded(j *core.Job) {
+	for int(j.ID) >= len(p.noted) {
+		p.noted = append(p.noted, false)
+	}
+	if !p.noted[j.ID] {
+		p.noted[j.ID] = true
+		p.note(&p.ungraded, j, "a job reports no gradient statistics: it keeps its batch, and grows by its throughput")
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/goodput"
@@ -19,12 +20,19 @@ type pool struct {
 	runs         int                         // that contributed
 	sha256       string                      // of the file, hex; "" for none
 	work         workPool
+	// What jobs of this run proved of those that jobs may begin with now. Applications themselves do not change, so that forks of a pool share them.
+	proofs map[*pastApplication]proof
 }
 
 // newPool knows nothing.
 func newPool() *pool {
-	return &pool{borrowed: map[kind]*pastApplication{}, fresh: map[string]*pastApplication{}, live: map[string]*pastApplication{}}
+	return &pool{
+		borrowed: map[kind]*pastApplication{}, fresh: map[string]*pastApplication{}, live: map[string]*pastApplication{}, proofs: map[*pastApplication]proof{},
+	}
 }
+
+// proof is how often jobs of this run confirmed and refuted something.
+type proof struct{ confirmed, refuted int }
 
 // kind is what tells jobs of unseen applications apart.
 type kind struct {
@@ -37,15 +45,12 @@ type pastApplication struct {
 	name      string
 	limits    core.BatchSpec
 	seen      []core.Measurement
-	gradients core.Gradients // at the start of training
-	jobs      int            // that contributed
-	replicas  int            // the most that were ever measured
-	run       int            // the last that contributed, counted from 1
-	endings   []ending       // oldest first
-	fitted    bool
-	models    []pastModel // once fitted
-
-	confirmed, refuted int // by jobs of this run
+	gradients core.Gradients     // at the start of training
+	jobs      int                // that contributed
+	replicas  int                // the most that were ever measured
+	run       int                // the last that contributed, counted from 1
+	endings   []ending           // oldest first
+	models    func() []pastModel // fitted when they are asked for first; nil for what is only added to
 }
 
 // pastModel is a throughput model on an accelerator type.
@@ -60,28 +65,26 @@ func newPast(name string, limits core.BatchSpec, seen []core.Measurement, g core
 	for _, m := range seen {
 		a.replicas = max(a.replicas, m.Replicas)
 	}
+	a.models = sync.OnceValue(func() []pastModel { return fitEach(seen) })
 	return a
 }
 
-// fit makes the models, once.
-func (a *pastApplication) fit() *pastApplication {
-	if a.fitted {
-		return a
-	}
-	a.fitted = true
-	for _, m := range a.seen {
-		if a.on(m.Accelerator) == nil {
-			a.models = append(a.models, pastModel{m.Accelerator, goodput.Fit(measuredOn(a.seen, m.Accelerator))})
+// fitEach makes a model for each accelerator type, in the order in which they were measured.
+func fitEach(seen []core.Measurement) (models []pastModel) {
+	for _, m := range seen {
+		if !slices.ContainsFunc(models, func(known pastModel) bool { return known.accelerator == m.Accelerator }) {
+			models = append(models, pastModel{m.Accelerator, goodput.Fit(measuredOn(seen, m.Accelerator))})
 		}
 	}
-	return a
+	return models
 }
 
 // on is the model on an accelerator type; nil when nothing was measured there.
 func (a *pastApplication) on(accelerator string) *goodput.Performance {
-	for i := range a.models {
-		if a.models[i].accelerator == accelerator {
-			return &a.models[i].Performance
+	models := a.models()
+	for i := range models {
+		if models[i].accelerator == accelerator {
+			return &models[i].Performance
 		}
 	}
 	return nil
@@ -90,13 +93,13 @@ func (a *pastApplication) on(accelerator string) *goodput.Performance {
 // find is what is known and believed of a job's application, nil for nothing: what earlier runs tell, or else what jobs
 // told that ended in this one, or else what is borrowed.
 func (p *pool) find(j *core.Job) *pastApplication {
-	if a := p.named(j.Application); a != nil && len(a.seen) > 0 && a.believed() {
-		return a.fit()
-	}
-	if a := p.ofThisRun(j.Application); a != nil && a.believed() {
+	if a := p.named(j.Application); a != nil && len(a.seen) > 0 && p.believes(a) {
 		return a
 	}
-	if a := p.borrow(j); a != nil && a.believed() {
+	if a := p.ofThisRun(j.Application); a != nil && p.believes(a) {
+		return a
+	}
+	if a := p.borrow(j); a != nil && p.believes(a) {
 		return a
 	}
 	return nil
@@ -112,12 +115,10 @@ func (p *pool) ofThisRun(application string) *pastApplication {
 	if old != nil && old.jobs == fresh.jobs {
 		return old
 	}
-	a := newPast(application, fresh.limits, slices.Clone(fresh.seen), fresh.gradients).fit()
+	a := newPast(application, fresh.limits, fresh.seen, fresh.gradients)
 	a.jobs = fresh.jobs
-	if old != nil {
-		a.confirmed, a.refuted = old.confirmed, old.refuted
-	}
-	p.live[application] = a
+	p.live[application], p.proofs[a] = a, p.proofs[old]
+	delete(p.proofs, old) // what jobs that began with it prove from now on is of no use
 	return a
 }
 
@@ -143,15 +144,28 @@ func (p *pool) borrow(j *core.Job) *pastApplication {
 	k := kind{j.Application, j.Batch}
 	k.limits.Requested = 0
 	if p.borrowed[k] == nil {
-		copied := *nearest.fit()
-		copied.confirmed, copied.refuted = 0, 0
-		p.borrowed[k] = &copied
+		copied := *nearest
+		p.borrowed[k], p.proofs[&copied] = &copied, proof{}
 	}
 	return p.borrowed[k]
 }
 
-// believed tells whether not most jobs proved it wrong.
-func (a *pastApplication) believed() bool { return a.refuted <= a.confirmed }
+// believes tells whether not most jobs proved an application wrong.
+func (p *pool) believes(a *pastApplication) bool { return p.proofs[a].refuted <= p.proofs[a].confirmed }
+
+// prove notes what a job that began with an application proved of it.
+func (p *pool) prove(a *pastApplication, right bool) {
+	proved, current := p.proofs[a]
+	switch {
+	case !current:
+		return
+	case right:
+		proved.confirmed++
+	default:
+		proved.refuted++
+	}
+	p.proofs[a] = proved
+}
 
 // distance compares batch limits, as the sum of the logarithms of their ratios.
 func distance(a, b core.BatchSpec) float64 {
@@ -184,13 +198,14 @@ func (p *pool) add(a *agent) {
 	p.extend(a).join(&pastApplication{seen: a.seen, gradients: a.first, jobs: 1})
 }
 
-// extend is what this run adds to the application of a job.
+// extend is what this run adds to the application of a job, to be added to at once: others may hold what it was before.
 func (p *pool) extend(a *agent) *pastApplication {
-	fresh := p.fresh[a.application]
-	if fresh == nil {
-		fresh = &pastApplication{name: a.application, limits: a.limits}
-		p.fresh[a.application] = fresh
+	fresh := &pastApplication{name: a.application, limits: a.limits}
+	if before := p.fresh[a.application]; before != nil {
+		*fresh = *before
+		fresh.seen, fresh.endings = slices.Clone(before.seen), slices.Clone(before.endings)
 	}
+	p.fresh[a.application] = fresh
 	return fresh
 }
 
@@ -247,7 +262,7 @@ func (p *pool) merged(disk *pool) []*pastApplication {
 		kept := *a
 		kept.seen, kept.endings = slices.Clone(a.seen), slices.Clone(a.endings)
 		if read := p.named(a.name); read != nil && read.run == a.run {
-			if !read.believed() {
+			if !p.believes(read) {
 				kept.seen, kept.jobs = nil, 0
 			}
 			if !p.work.believed(a.name) {
@@ -259,7 +274,9 @@ func (p *pool) merged(disk *pool) []*pastApplication {
 		all[a.name] = &kept
 	}
 	for name := range p.fresh {
-		all[name].run = disk.runs + 1
+		added := *all[name]
+		added.run = disk.runs + 1
+		all[name] = &added
 	}
 	list := slices.SortedFunc(maps.Values(all), func(a, b *pastApplication) int {
 		return cmp.Or(cmp.Compare(b.run, a.run), cmp.Compare(a.name, b.name))

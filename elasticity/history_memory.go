@@ -157,7 +157,7 @@ func (p *pool) takeUp(l *learnedHistory) {
 			a = p.borrow(&core.Job{JobSpec: &core.JobSpec{Application: b.Name, Batch: b.Limits}})
 		}
 		if a != nil {
-			a.confirmed, a.refuted = b.Confirmed, b.Refuted
+			p.proofs[a] = proof{b.Confirmed, b.Refuted}
 		}
 	}
 }
@@ -165,8 +165,8 @@ func (p *pool) takeUp(l *learnedHistory) {
 // beliefs lists what was confirmed or refuted, in a fixed order.
 func (p *pool) beliefs() (list []learnedBelief) {
 	add := func(from, name string, limits core.BatchSpec, a *pastApplication) {
-		if a.confirmed+a.refuted > 0 {
-			list = append(list, learnedBelief{from, name, limits, a.confirmed, a.refuted})
+		if proved := p.proofs[a]; proved != (proof{}) {
+			list = append(list, learnedBelief{from, name, limits, proved.confirmed, proved.refuted})
 		}
 	}
 	for _, a := range p.applications {

@@ -125,7 +125,7 @@ func TestWhatAJobProvedIsHandedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	was := before.pool.live["a"].confirmed
+	was := before.pool.proofs[before.pool.live["a"]].confirmed
 	after := remembering(t, "", nil)
 	if err := after.Restore(learned); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestWhatAJobProvedIsHandedOn(t *testing.T) {
 	if diff := cmp.Diff(want, respond(t, after, j), cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("the job (-want +got):\n%s", diff)
 	}
-	if is := after.pool.live["a"].confirmed; is != was {
+	if is := after.pool.proofs[after.pool.live["a"]].confirmed; is != was {
 		t.Errorf("confirmed %d times, and then %d", was, is)
 	}
 	if after.agents[1].first != before.agents[1].first || before.agents[1].first == (core.Gradients{}) {

@@ -26,14 +26,14 @@ func pastOf(name string, batch core.BatchSpec, replicas int) *pastApplication {
 func TestWhoIsKnownByItsWorkBorrows(t *testing.T) {
 	p := newPool()
 	p.applications = []*pastApplication{{name: "app", limits: limits}, pastOf("b", limits, 2), pastOf("c", limits, 4)}
-	p.applications[1].refuted = 3
+	p.proofs[p.applications[1]] = proof{refuted: 3}
 	j := trainingJob()
 	got := p.find(j)
-	if got == nil || got.name != "b" || got.replicas != 2 || got.refuted != 0 {
+	if got == nil || got.name != "b" || got.replicas != 2 || p.proofs[got].refuted != 0 {
 		t.Fatalf("it borrows %+v, want what is known of b", got)
 	}
-	if p.applications[1].refuted != 3 {
-		t.Errorf("b was refuted %d times, and 3 before", p.applications[1].refuted)
+	if p.proofs[p.applications[1]].refuted != 3 {
+		t.Errorf("b was refuted %d times, and 3 before", p.proofs[p.applications[1]].refuted)
 	}
 	j.Application = "b"
 	if got := p.find(j); got != nil {
@@ -178,7 +178,7 @@ func TestWhoJudgedNothingJudgesLater(t *testing.T) {
 	respond(t, after, j)
 	ran(j, truth, 1, 1, 64)
 	respond(t, after, j)
-	if got := after.pool.live["app"].confirmed; got != 1 {
+	if got := after.pool.proofs[after.pool.live["app"]].confirmed; got != 1 {
 		t.Errorf("confirmed %d times, want once", got)
 	}
 }

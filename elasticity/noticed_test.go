@@ -149,7 +149,7 @@ func TestWhatAJobRefutedIsHandedOn(t *testing.T) {
 	if diff := cmp.Diff(want, respond(t, after, j), cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("the job that refuted it (-before +after):\n%s", diff)
 	}
-	if was, is := before.pool.live["app"].refuted, after.pool.live["app"].refuted; was != 1 || is != 1 {
+	if was, is := before.pool.proofs[before.pool.live["app"]].refuted, after.pool.proofs[after.pool.live["app"]].refuted; was != 1 || is != 1 {
 		t.Errorf("refuted %d times before and %d after, want once", was, is)
 	}
 }

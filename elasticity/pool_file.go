@@ -121,6 +121,7 @@ func readPool(path string) (p *pool, note string, err error) {
 	}
 	slices.SortFunc(p.applications, func(a, b *pastApplication) int { return cmp.Compare(a.name, b.name) })
 	for _, a := range p.applications {
+		p.proofs[a] = proof{}
 		p.work.read(a.name, a.endings)
 	}
 	if len(p.applications) == 0 {

@@ -136,7 +136,8 @@ func (p *workPool) read(application string, before []ending) {
 
 // add takes in how far a job of this run came.
 func (p *workPool) add(application string, e ending) {
-	w := p.of(application)
+	added := *p.of(application) // others may hold what it was before
+	w := &added
 	if least, most := w.span(); e.finished && most > 0 {
 		if e.work < least/within || e.work > most*within {
 			w.refuted++
@@ -144,9 +145,9 @@ func (p *workPool) add(application string, e ending) {
 			w.confirmed++
 		}
 	}
-	w.now = newest(append(w.now, e))
+	w.now = newest(append(slices.Clone(w.now), e))
 	w.refresh()
-	p.stale = true
+	p.applications[application], p.stale = w, true
 }
 
 // span is the least and the most work that jobs of earlier runs finished with; 0 when none did.

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"math/rand/v2"
+
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/placement/score"
 )
@@ -14,5 +16,5 @@ func NewBestFit() core.Factory[core.Placer] {
 		Summary:     "where least is left",
 		Description: "Seats a job on the node that has least left afterwards, CPUs and devices counted alike, and on its fullest devices.",
 		Source:      "Beware of Fragmentation, ATC'23, baseline",
-	}, false, func(core.Settings, []score.Task) score.Scorer { return score.BestFit{} })
+	}, false, func(*rand.Rand, []score.Task) score.Scorer { return score.BestFit{} })
 }

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"math/rand/v2"
+
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/placement/score"
 )
@@ -14,5 +16,5 @@ func NewClustering() core.Factory[core.Placer] {
 		Summary:     "beside jobs that want as many devices",
 		Description: "Seats a job on a node whose jobs want as many devices as it does, if there is one, the fullest of several.",
 		Source:      "Beware of Fragmentation, ATC'23, baseline",
-	}, false, func(core.Settings, []score.Task) score.Scorer { return score.Clustering{} })
+	}, false, func(*rand.Rand, []score.Task) score.Scorer { return score.Clustering{} })
 }

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"math/rand/v2"
+
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/placement/score"
 )
@@ -14,5 +16,5 @@ func NewDotProduct() core.Factory[core.Placer] {
 		Summary:     "where what it wants times what is left is least",
 		Description: "Seats a job on the node where the product of what it wants and what is left, summed over CPUs and devices, is least.",
 		Source:      "Beware of Fragmentation, ATC'23, baseline",
-	}, false, func(core.Settings, []score.Task) score.Scorer { return score.DotProduct{} })
+	}, false, func(*rand.Rand, []score.Task) score.Scorer { return score.DotProduct{} })
 }

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"math/rand/v2"
+
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/placement/score"
 )
@@ -16,7 +18,7 @@ func NewFGD() core.Factory[core.Placer] {
 		Description: "Counts how much of each node would be of no use to typical jobs, and seats a job where that grows least. " +
 			"Typical are the jobs submitted so far, by CPUs, devices and types.",
 		Source: "Beware of Fragmentation, ATC'23",
-	}, true, func(_ core.Settings, seen []score.Task) score.Scorer {
+	}, true, func(_ *rand.Rand, seen []score.Task) score.Scorer {
 		return score.NewFGD(score.NewTypical(seen, nil, score.OfAll))
 	})
 }

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"math/rand/v2"
+
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/placement/score"
 )
@@ -14,7 +16,7 @@ func NewFragmentation() core.Factory[core.Placer] {
 		Summary: "where it and the next job like those submitted so far leave the fewest fragments",
 		Description: "Counts fragments as fgd does, and looks one job ahead: half of what a typical job would leave after it counts as well. " +
 			"Among nodes that are about as good it takes the fullest.",
-	}, true, func(_ core.Settings, seen []score.Task) score.Scorer {
+	}, true, func(_ *rand.Rand, seen []score.Task) score.Scorer {
 		return score.NewFragmentation(score.NewTypical(seen, nil, score.OfAll))
 	})
 }

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"math/rand/v2"
+
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/placement/score"
 )
@@ -14,5 +16,5 @@ func NewPacking() core.Factory[core.Placer] {
 		Summary:     "shared devices first, then nodes in use, then idle ones",
 		Description: "Seats a job on devices that are shared already if it fits, otherwise on idle ones of a node in use, and last on an idle node.",
 		Source:      "Beware of Fragmentation, ATC'23, baseline",
-	}, false, func(core.Settings, []score.Task) score.Scorer { return score.Packing{} })
+	}, false, func(*rand.Rand, []score.Task) score.Scorer { return score.Packing{} })
 }

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"math/rand/v2"
+
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/placement/score"
 )
@@ -12,5 +14,5 @@ func NewRandom() core.Factory[core.Placer] {
 		Summary:     "on a drawn node with room",
 		Description: "Draws a node among those with room for a job, and devices of it. What others are to be better than.",
 		Source:      "Beware of Fragmentation, ATC'23, baseline",
-	}, false, func(s core.Settings, _ []score.Task) score.Scorer { return score.NewRandom(s.Rand) })
+	}, false, func(r *rand.Rand, _ []score.Task) score.Scorer { return score.NewRandom(r) })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
@@ -27,7 +28,8 @@ type ScoredConfig struct {
 // replicas: it would be granted as many again. Nobody moves. What is left of the nodes is kept from round to round.
 type scored struct {
 	ScoredConfig
-	scorer func(seen []score.Task) score.Scorer
+	scorer func(r *rand.Rand, seen []score.Task) score.Scorer
+	random *rand.Rand
 	learns bool // the scorer looks at the tasks seen
 
 	walk          *score.Placer
@@ -147,8 +149,10 @@ func (p *scored) begin(v *core.View) {
 	p.look(v)
 	learned := p.by == nil || p.learns && len(p.tasks) > p.known+p.known/4
 	if learned {
-		p.known = len(p.tasks)
-		p.by = p.scorer(p.tasks)
+		if p.known == 0 || len(p.tasks) > p.known+p.known/4 { // otherwise it forks one that knew so many
+			p.known = len(p.tasks)
+		}
+		p.by = p.scorer(p.random, p.tasks[:p.known])
 	}
 	if learned || p.cluster != v.Cluster || p.healthChanges != v.HealthChanges || p.nodes != len(v.Cluster.Nodes) {
 		p.rebuild(v)
@@ -418,11 +422,11 @@ func (p *scored) beside(v *core.View, s *core.Seat, t *unit, n, first int) bool 
 }
 
 // byScore makes the factory of a placer that seats where a score is highest.
-func byScore(info core.Info, learns bool, scorer func(s core.Settings, seen []score.Task) score.Scorer) core.Factory[core.Placer] {
+func byScore(info core.Info, learns bool, scorer func(r *rand.Rand, seen []score.Task) score.Scorer) core.Factory[core.Placer] {
 	info.Counts, info.Sharing = true, []core.Sharing{core.Fractional, core.Mig}
 	info.Description += " A job that fits on one node waits for one; a larger one, and an elastic one for which no node has room, gets as much as it can of one node after the other. " +
 		"Counts shares and slices of devices, CPUs and memory. O(changed nodes × log nodes) for each new seating."
 	return core.NewFactory(info, ScoredConfig{Spread: spreadElastic}, func(c ScoredConfig, s core.Settings) (core.Placer, error) {
-		return &scored{ScoredConfig: c, learns: learns, scorer: func(seen []score.Task) score.Scorer { return scorer(s, seen) }}, nil
+		return &scored{ScoredConfig: c, learns: learns, scorer: scorer, random: s.Rand}, nil
 	})
 }

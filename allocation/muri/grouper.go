@@ -122,7 +122,11 @@ func (g *Grouper) Solve(jobs []Job, devices int) []Group {
 // learn gives each job the number of its kind.
 func (g *Grouper) learn(jobs []Job) {
 	const mostKinds, mostPeriods = math.MaxUint16, 1 << 20
-	if g.kinds == nil || len(g.profiles)+len(jobs) > mostKinds || len(g.periods)+len(g.splits) > mostPeriods {
+	if len(g.periods)+len(g.splits) > mostPeriods {
+		clear(g.periods)
+		clear(g.splits)
+	}
+	if g.kinds == nil || len(g.profiles)+len(jobs) > mostKinds {
 		g.kinds, g.periods, g.profiles = map[profile]uint16{}, map[kinds]float64{}, g.profiles[:0]
 		g.splits = map[[2]kinds]uint8{}
 	}

@@ -3,6 +3,9 @@ package muri
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/queue"
@@ -10,7 +13,10 @@ import (
 
 // What no fact of a job tells: which part of its service it received in groups.
 
-var _ core.Snapshotter = (*policy)(nil)
+var (
+	_ core.Snapshotter = (*policy)(nil)
+	_ core.Forker      = (*policy)(nil)
+)
 
 type learned struct {
 	Job           core.JobID
@@ -45,4 +51,25 @@ func (p *policy) Restore(data []byte) error {
 		p.present = append(p.present, l.Job)
 	}
 	return nil
+}
+
+// Fork goes on with the accounts and with the numbers of the kinds, which decide between groups that are as good: they are in the order in which the kinds were met.
+// O(jobs submitted so far + kinds).
+func (p *policy) Fork(*rand.Rand) any {
+	f := &policy{
+		attained: p.attained, largest: p.largest, standing: p.standing,
+		accounts: slices.Clone(p.accounts), present: slices.Clone(p.present), classes: slices.Clone(p.classes),
+	}
+	f.grouper = p.grouper.fork()
+	return f
+}
+
+// fork is a grouper that knows the same kinds by the same numbers. What follows from them it finds out again.
+func (g *Grouper) fork() Grouper {
+	f := Grouper{Model: g.Model, Largest: g.Largest, Exchange: g.Exchange, Steady: g.Steady}
+	if g.kinds != nil {
+		f.kinds, f.profiles = maps.Clone(g.kinds), slices.Clone(g.profiles)
+		f.periods, f.splits = map[kinds]float64{}, map[[2]kinds]uint8{}
+	}
+	return f
 }

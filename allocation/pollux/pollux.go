@@ -86,8 +86,12 @@ func New() core.Factory[core.Allocator] {
 			"Searches exactly with a certified gap, or genetically as published. Accelerator types are optimised one after another.",
 		Source: "Pollux, OSDI'21, section 4.2",
 	}, Default, func(c Config, s core.Settings) (core.Allocator, error) {
-		return &allocator{config: c, rand: s.Rand, gap: math.NaN(), evolution: map[core.AcceleratorID]*geneticSearch{}, granted: map[core.JobID]bool{}}, nil
+		return newAllocator(c, s.Rand), nil
 	})
+}
+
+func newAllocator(c Config, r *rand.Rand) *allocator {
+	return &allocator{config: c, rand: r, gap: math.NaN(), evolution: map[core.AcceleratorID]*geneticSearch{}, granted: map[core.JobID]bool{}}
 }
 
 // job is a candidate as the search sees it.

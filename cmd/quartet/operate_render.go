@@ -26,6 +26,7 @@ func jobsTable(jobs []*controlv1.Job) render.Table {
 		t.Columns = append(t.Columns, render.Column{Name: name})
 	}
 	more := trialColumns(jobs, false)
+	expectedColumns(&more, jobs, false, 0)
 	t.Columns = append(t.Columns, more.columns...)
 	for _, j := range jobs {
 		t.Rows = append(t.Rows, append([]any{
@@ -53,9 +54,10 @@ func (a *app) writeJobs(jobs []*controlv1.Job, now float64) error {
 		{Name: "age", Numeric: true, Drop: 2},
 		{Name: "ran", Numeric: true, Drop: 3},
 		{Name: "restarts", Numeric: true, Wide: true},
-		{Name: "progress", Numeric: true, Drop: 1},
 	}}
-	more := trialColumns(jobs, true)
+	more, ahead := trialColumns(jobs, true), moreColumns[*controlv1.Job]{}
+	expectedColumns(&ahead, jobs, true, now)
+	t.Columns = append(append(t.Columns, ahead.columns...), render.Column{Name: "progress", Numeric: true, Drop: 1})
 	t.Columns = append(append(t.Columns, more.columns...), render.Column{Name: "where or why not"})
 	for _, j := range jobs {
 		replicas, where := held(j), seats(j.GetSeats())
@@ -71,8 +73,9 @@ func (a *app) writeJobs(jobs []*controlv1.Job, now float64) error {
 		}
 		row := append([]any{
 			idOf(j), j.GetName(), j.GetState(), j.GetTenant(), j.GetApplication(), replicas, render.Span(age), render.Span(j.GetExecutedSeconds()),
-			j.GetRestarts(), progressOf(j),
-		}, more.cells(j)...)
+			j.GetRestarts(),
+		}, ahead.cells(j)...)
+		row = append(append(row, progressOf(j)), more.cells(j)...)
 		t.Rows = append(t.Rows, append(row, where))
 	}
 	return t.Write(a.stdout, a.format)
@@ -155,6 +158,11 @@ func (a *app) writeExplanation(d *controlv1.DescribeResponse, inFront []string) 
 	if len(inFront) > 0 {
 		text += "in front of it: " + strings.Join(inFront, ", ") + "\n"
 	}
+	outlookLines(d.GetJob(), d.GetNowSeconds(), func(name, value string) {
+		if value != "" {
+			text += fmt.Sprintf("%s: %s\n", name, value)
+		}
+	})
 	if waited := wordWaits(waits(d.GetDecisions(), d.GetNowSeconds())); waited != "" && !(a.byCalendar && d.GetJob().FirstStartSeconds != nil) { // a cluster keeps no more than the last wait
 		text += waited + "\n"
 	}
@@ -416,6 +424,7 @@ func (a *app) introduce(j *controlv1.Job, now float64) error {
 		line("preemptions", strconv.Itoa(int(j.GetPreemptions())))
 		line("progress", progressOf(j))
 	}
+	outlookLines(j, now, line)
 	if m := j.GetMeasurement(); m != nil {
 		line("measured", fmt.Sprintf("%s a step on %s, %s, batch %d per device",
 			render.Span(m.GetStepSeconds()), render.Count(int(m.GetReplicas()), "replica"), render.Count(int(m.GetNodes()), "node"), m.GetBatchPerDevice()))

@@ -216,9 +216,10 @@ func isTrace(c *configs.Config) bool {
 
 // realRun says how a run on real machines begins; nil for a simulation.
 type realRun struct {
-	fresh   bool
-	serve   *serveFlags
-	metrics *metricsFlags
-	files   []string                                       // of the config
-	load    func(context.Context) (*configs.Config, error) // it as it is now
+	fresh    bool
+	serve    *serveFlags
+	metrics  *metricsFlags
+	foretold foretold
+	files    []string                                       // of the config
+	load     func(context.Context) (*configs.Config, error) // it as it is now
 }

@@ -192,7 +192,7 @@ func (a *app) composition(config *configs.Config, real *realRun) *quartet.Compos
 		return a.attach(s, real)
 	}
 	if real != nil {
-		c.Fresh = real.fresh
+		c.Fresh, c.Foretell = real.fresh, real.foretold.take
 		c.Follow = func(ctx context.Context, t quartet.Takeover) (stop func()) {
 			return (&reloading{takeover: t, load: real.load, files: followFiles(real.files), log: a.logger()}).follow(ctx)
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
@@ -34,6 +35,19 @@ type Board struct {
 	counts bool // nodes count CPUs and memory
 
 	expected map[string]bool // submitted, and not yet seen by a round
+
+	outlooks atomic.Pointer[map[core.JobID]*controlv1.Outlook]
+}
+
+// Foretell replaces what is expected of jobs. It is not to be changed.
+func (b *Board) Foretell(of map[core.JobID]*controlv1.Outlook) { b.outlooks.Store(&of) }
+
+// outlook is what is expected of a job; nil for nothing.
+func (b *Board) outlook(id core.JobID) *controlv1.Outlook {
+	if of := b.outlooks.Load(); of != nil {
+		return (*of)[id]
+	}
+	return nil
 }
 
 // entry is a job on the board. The facts are replaced, never changed: a reader may keep them.

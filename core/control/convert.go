@@ -36,6 +36,9 @@ func (b *Board) render(f *facts, now float64) *controlv1.Job {
 	for _, word := range f.Command {
 		j.Command = append(j.Command, clean(word))
 	}
+	if !f.State.Ended() {
+		j.Outlook = b.outlook(f.ID)
+	}
 	if f.State != core.Running {
 		j.Reason = renderReason(f.WaitingReason)
 	}

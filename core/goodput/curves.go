@@ -2,6 +2,7 @@ package goodput
 
 import (
 	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/internal/memo"
@@ -87,6 +88,15 @@ type Curves struct {
 	at      [2][]int32   // by shape and replicas-1: the corner of the best setting
 	Goodput [2][]float64 // samples a second that count as at the initial batch, by shape and replicas-1
 	Choices [2][]Choice
+}
+
+// Clone is a copy of which an update is not seen by the other. O(replicas).
+func (c *Curves) Clone() *Curves {
+	copied := &Curves{grid: c.grid, corners: c.corners}
+	for shape := range c.at {
+		copied.at[shape], copied.Goodput[shape], copied.Choices[shape] = slices.Clone(c.at[shape]), slices.Clone(c.Goodput[shape]), slices.Clone(c.Choices[shape])
+	}
+	return copied
 }
 
 // corners are, by shape and replicas-1, the settings that some gradient statistics make the best, by ascending batch. They

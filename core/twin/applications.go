@@ -73,7 +73,7 @@ func (a *application) went(perReplica float64) {
 type speed struct {
 	accelerator string
 	goodput.Performance
-	sigma float64 // of the logarithm of what was measured over it
+	sigma float64 // of the logarithm of what is so over it, where nothing was measured
 }
 
 // fit makes the speeds of what was measured, by accelerator type in the order in which they were met.
@@ -88,16 +88,24 @@ func fit(measured []core.Measurement) (speeds []speed) {
 				on = append(on, o)
 			}
 		}
-		s := speed{accelerator: m.Accelerator, Performance: goodput.Fit(on)}
-		squares := 0.0
-		for _, o := range on {
-			off := math.Log(s.StepTime(o.Nodes, o.Replicas, float64(o.PerDevice), 0) / o.StepSeconds)
-			squares += off*off + o.Spread*o.Spread
-		}
-		s.sigma = math.Sqrt(squares/float64(len(on)) + youngSigma*youngSigma/float64(len(on)))
-		speeds = append(speeds, s)
+		speeds = append(speeds, speed{m.Accelerator, goodput.Fit(on), sigmaOf(on)})
 	}
 	return speeds
+}
+
+// sigmaOf is how far off a fit to the first half of what was measured is on the second half, as if a single one more were off by youngSigma.
+func sigmaOf(measured []core.Measurement) float64 {
+	squares, n := youngSigma*youngSigma, 1.0
+	half := len(measured) / 2
+	if half > 0 {
+		p := goodput.Fit(measured[:half])
+		for _, m := range measured[half:] {
+			off := math.Log(p.StepTime(m.Nodes, m.Replicas, float64(m.PerDevice), 0) / m.StepSeconds)
+			squares += off*off + m.Spread*m.Spread
+			n++
+		}
+	}
+	return math.Sqrt(squares / n)
 }
 
 // youngSigma is how far off a fit to a single configuration may be on others, as a logarithm.
@@ -127,16 +135,18 @@ func on(speeds []speed, accelerator string) *speed {
 // noise is the gradient noise scale over the progress of jobs, in initial batches: the variance of a gradient over its squared norm. Bins of
 // progress double in width when a job comes further than all before.
 type noise struct {
-	width  float64 // of a bin, in work
-	sum    [noiseBins]float64
-	count  [noiseBins]float64
-	filled *curve // made of them when it is asked for; nil before
+	width   float64 // of a bin, in work
+	sum     [noiseBins]float64
+	squares [noiseBins]float64
+	count   [noiseBins]float64
+	filled  *curve // made of them when it is asked for; nil before
 }
 
 // curve is a noise that is known everywhere: in steps that end at a progress, the last one for ever.
 type curve struct {
-	ends []float64
-	logs []float64
+	ends  []float64
+	logs  []float64
+	sigma float64 // of the logarithm of one job at one batch from that of all
 }
 
 func (n *noise) clone() noise { return *n }
@@ -161,14 +171,16 @@ func (n *noise) add(progress, log float64) {
 	}
 	for progress >= n.width*noiseBins {
 		for i := range noiseBins / 2 {
-			n.sum[i], n.count[i] = n.sum[2*i]+n.sum[2*i+1], n.count[2*i]+n.count[2*i+1]
+			n.sum[i], n.squares[i], n.count[i] = n.sum[2*i]+n.sum[2*i+1], n.squares[2*i]+n.squares[2*i+1], n.count[2*i]+n.count[2*i+1]
 		}
+		clear(n.squares[noiseBins/2:])
 		clear(n.sum[noiseBins/2:])
 		clear(n.count[noiseBins/2:])
 		n.width *= 2
 	}
 	i := min(int(progress/n.width), noiseBins-1)
 	n.sum[i] += log
+	n.squares[i] += log * log
 	n.count[i]++
 	n.filled = nil
 }
@@ -184,11 +196,13 @@ func (n *noise) curve() *curve {
 // fill gives bins that nobody told of the value of those before, and joins equal ones.
 func (n *noise) fill() *curve {
 	c := &curve{}
+	squares, count := 0.0, 0.0
 	for i := range noiseBins {
 		if n.count[i] == 0 {
 			continue
 		}
 		log := n.sum[i] / n.count[i]
+		squares, count = squares+max(n.squares[i]-log*n.sum[i], 0), count+n.count[i]
 		if last := len(c.logs) - 1; last >= 0 {
 			c.ends[last] = float64(i) * n.width
 			if math.Abs(c.logs[last]-log) < 0.01 {
@@ -198,6 +212,7 @@ func (n *noise) fill() *curve {
 		}
 		c.logs, c.ends = append(c.logs, log), append(c.ends, math.Inf(1))
 	}
+	c.sigma = math.Sqrt(squares / count)
 	return c
 }
 

@@ -9,8 +9,12 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// mostArrivals bounds the jobs that come in a world.
-const mostArrivals = 2000
+// mostArrivals bounds the jobs that come in a world; leastArrivals may come at least in one that goes on until its jobs have ended. There, no more come than jobs are
+// there already: a cluster that has more to do than it can would have no end, and what comes after those is of little account for these.
+const (
+	mostArrivals  = 2000
+	leastArrivals = 50
+)
 
 // submissions are the latest ones, in order.
 type submissions struct{ list []*core.JobSpec }
@@ -40,10 +44,10 @@ func (s *submissions) moments() (list []moment) {
 	return list
 }
 
-// coming are arrivals: for each a submission like which it is, and when, up to a moment. With r, which is nil for what is expected, they come at random,
+// coming are arrivals: for each a submission like which it is, and when, up to a moment or a number. With r, which is nil for what is expected, they come at random,
 // as often as those since the first that is remembered did. Expected ones come in the order and at the mean distance of these. The longer nothing came, the fewer are believed in; and none after a single
 // moment of submissions.
-func (s *submissions) coming(now, until float64, r *rand.Rand) (like []int, at []float64) {
+func (s *submissions) coming(now, until float64, most int, r *rand.Rand) (like []int, at []float64) {
 	moments := s.moments()
 	gaps := len(moments) - 1
 	if gaps < 1 {
@@ -61,7 +65,7 @@ func (s *submissions) coming(now, until float64, r *rand.Rand) (like []int, at [
 		return nil, nil
 	}
 	t := now
-	for i := 0; len(like) < mostArrivals; i++ {
+	for i := 0; len(like) < most; i++ {
 		m, gap := moments[(1+i)%len(moments)], mean
 		if r != nil {
 			m, gap = moments[r.IntN(len(moments))], mean*r.ExpFloat64()

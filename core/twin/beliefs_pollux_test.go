@@ -19,6 +19,7 @@ import (
 type beliefErrors struct {
 	here, elsewhere, ahead, work []float64
 	covered, bands               int // of the work of jobs by the 80 % of draws
+	nearElsewhere, ofElsewhere   int // as well, of rates
 }
 
 func quantile(list []float64, q float64) float64 {
@@ -43,7 +44,7 @@ func (e *beliefErrors) String() string {
 		return fmt.Sprintf("%s: %d, median %+.3f, of the amount median %.3f p90 %.3f\n", name, len(list), quantile(list, 0.5), quantile(a, 0.5), quantile(a, 0.9))
 	}
 	return line("rate where it runs", e.here) + line("rate elsewhere", e.elsewhere) + line("seconds to the end, alone as it is", e.ahead) + line("work", e.work) +
-		fmt.Sprintf("80 %% bands of work: %d of %d hold\n", e.covered, e.bands)
+		fmt.Sprintf("80 %% bands of work: %d of %d hold, of rates elsewhere: %d of %d\n", e.covered, e.bands, e.nearElsewhere, e.ofElsewhere)
 }
 
 func phaseAt(m workload.Model, progress float64) int {
@@ -127,6 +128,17 @@ func judgeBeliefs(t *testing.T, files []string, sets []string, o twin.BeliefOpti
 				}
 				if r.Replicas != here.Replicas && r.Replicas <= j.MaxReplicas {
 					compare(&e.elsewhere, r)
+					var rates []float64
+					for _, d := range draws {
+						m := d.Jobs[i].Model
+						rates = append(rates, m.Rate(phaseAt(m, done), r))
+					}
+					if was := is.Rate(phaseAt(is, done), r); was > 0 {
+						e.ofElsewhere++
+						if quantile(rates, 0.1) <= was && was <= quantile(rates, 0.9) {
+							e.nearElsewhere++
+						}
+					}
 				}
 			}
 		}
@@ -138,20 +150,38 @@ func judgeBeliefs(t *testing.T, files []string, sets []string, o twin.BeliefOpti
 	return e
 }
 
-// What is believed of the jobs of Pollux is near what is so, though nobody tells it.
+// What is believed of the jobs of Pollux is near what is so, though nobody tells it. Amounts are medians of the absolute of the logarithm.
 func TestBeliefsOfPollux(t *testing.T) {
 	refdata.Path(t, "data", "pollux-osdi21")
 	for name, tc := range map[string]struct {
-		sets    []string
-		options twin.BeliefOptions
+		sets        []string
+		options     twin.BeliefOptions
+		work, ahead float64 // most error
 	}{
-		"declared":    {nil, twin.BeliefOptions{}},
-		"misdeclared": {[]string{"estimate.source=noisy", "estimate.sigma=0.7"}, twin.BeliefOptions{}},
-		"history":     {nil, twin.BeliefOptions{Work: twin.WorkHistory}},
+		"declared":    {nil, twin.BeliefOptions{}, 1e-5, 0.02},
+		"misdeclared": {[]string{"estimate.source=noisy", "estimate.sigma=0.7"}, twin.BeliefOptions{}, 0.1, 0.1},
+		"history":     {nil, twin.BeliefOptions{Work: twin.WorkHistory}, 0.15, 0.15},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := judgeBeliefs(t, []string{"papers/pollux-osdi21/pollux-best.yaml"}, tc.sets, tc.options, 30)
 			t.Logf("\n%v", e)
+			for what, of := range map[string]struct {
+				list []float64
+				most float64
+			}{"the rate where jobs run": {e.here, 0.01}, "the rate elsewhere": {e.elsewhere, 0.12}, "the work left": {e.work, tc.work}, "the seconds left": {e.ahead, tc.ahead}} {
+				if len(of.list) < 100 {
+					t.Errorf("%s was compared %d times", what, len(of.list))
+				}
+				if off := quantile(absolute(of.list), 0.5); !(off <= of.most) {
+					t.Errorf("%s is off by %.3f, want at most %.3f", what, off, of.most)
+				}
+			}
+			if ratio := float64(e.covered) / float64(e.bands); ratio < 0.7 {
+				t.Errorf("bands of the work hold for %.2f of the jobs", ratio)
+			}
+			if ratio := float64(e.nearElsewhere) / float64(e.ofElsewhere); ratio < 0.65 || ratio > 0.9 {
+				t.Errorf("bands of rates elsewhere hold in %.2f of the cases", ratio)
+			}
 		})
 	}
 }

@@ -25,7 +25,7 @@ type prepared struct {
 	coming   []subject // like those that come
 }
 
-// Draw is one of the worlds that are believed in, over so many seconds; +Inf for until the jobs have ended. The same view, seed and draw give the same world,
+// Draw is one of the worlds that are believed in, over so many seconds; +Inf for until the jobs have ended, with no more that come than there are, or 50. The same view, seed and draw give the same world,
 // whatever was drawn before. Draw 0 is the one that is expected: the work of each job is as likely to be more as less, nothing fails, and arrivals come at even
 // distances. The view is not changed, and is remembered until the next round or draw. O(jobs), and the fits of what was measured since.
 func (b *Beliefs) Draw(v *core.View, seed uint64, draw int, horizonSeconds float64) *World {
@@ -45,16 +45,16 @@ func (b *Beliefs) Draw(v *core.View, seed uint64, draw int, horizonSeconds float
 	for i := range p.jobs {
 		w.Jobs = append(w.Jobs, Job{ID: p.jobs[i].job.ID, Model: d.model(&p.jobs[i], uint64(p.jobs[i].job.ID))})
 	}
-	until := v.NowSeconds + horizonSeconds
+	until, most := v.NowSeconds+horizonSeconds, mostArrivals
 	if math.IsInf(until, 1) {
-		until = v.NowSeconds + 2*d.alone(v)
+		until, most = v.NowSeconds+2*d.alone(v), min(max(len(p.jobs), leastArrivals), mostArrivals)
 	}
 	var chance *rand.Rand
 	if draw > 0 {
 		chance = random("arrivals")
 	}
 	if b.options.Arrivals == ArrivalsRecent {
-		like, at := b.submissions.coming(v.NowSeconds, until, chance)
+		like, at := b.submissions.coming(v.NowSeconds, until, most, chance)
 		for i := range like {
 			w.Arrivals = append(w.Arrivals, d.arrival(&p.coming[like[i]], i, at[i]))
 		}

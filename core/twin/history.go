@@ -78,8 +78,33 @@ func (g group) String() string {
 
 // sample is what was watched of a group, in order, and the number of those that did all.
 type sample struct {
-	sorted []watched
-	ended  int
+	sorted   []watched
+	ended    int
+	variance float64 // of the logarithms of those
+}
+
+// spread is the variance, as if one more had been off by a factor of e.
+func (s *sample) spread() float64 {
+	if s == nil {
+		return 1
+	}
+	return (s.variance*float64(s.ended) + 1) / float64(s.ended+1)
+}
+
+// sort ends the sample.
+func (s *sample) sort() {
+	slices.SortFunc(s.sorted, compareWatched)
+	sum, squares := 0.0, 0.0
+	for _, w := range s.sorted {
+		if w.all {
+			log := math.Log(w.amount)
+			sum += log
+			squares += log * log
+		}
+	}
+	if n := float64(s.ended); n > 0 {
+		s.variance = max(squares/n-sum*sum/(n*n), 0)
+	}
 }
 
 // survey is what is known of how long jobs are, from those that ended, and from those that go on, without which the short ones were too many.
@@ -117,7 +142,7 @@ func (s survey) add(e *ending) {
 // sort ends the survey.
 func (s survey) sort() {
 	for _, of := range s { // each on its own
-		slices.SortFunc(of.sorted, compareWatched)
+		of.sort()
 	}
 }
 
@@ -177,7 +202,8 @@ func (l left) add(e *estimates, g group, most, done, unit float64) left {
 	return append(l, opinion{of, min(of.weight, most), done, unit})
 }
 
-// declared is what is left of a declaration, of which part was done.
+// declared is what is left of a declaration, of which part was done. Jobs of the same application count the more, the more they are alike against how far
+// off declarations are: each of the two by the inverse of its variance.
 func (e *estimates) declared(into left, j *core.JobSpec, done float64) left {
 	part, unit := done/j.TotalWork, j.TotalWork
 	if j.Tenant != "" {
@@ -188,7 +214,17 @@ func (e *estimates) declared(into left, j *core.JobSpec, done float64) left {
 	} else {
 		into = into.add(e, group{of: ratioAll}, most, part, unit)
 	}
-	return append(into, opinion{logNormal{1, 0}, asDeclared, part, unit}, opinion{logNormal{1, offSigma}, offDeclared, part, unit})
+	into = append(into, opinion{logNormal{1, 0}, asDeclared, part, unit}, opinion{logNormal{1, offSigma}, offDeclared, part, unit})
+	alike := group{of: workOf, application: j.Application}
+	if of := e.of(alike); of != nil && j.Application != "" {
+		sum := 0.0
+		for i := range into {
+			sum += into[i].weight
+		}
+		wrong, differ := e.survey[group{of: ratioAll}].spread(), e.survey[alike].spread()
+		into = append(into, opinion{of, sum * wrong / differ, done, 1})
+	}
+	return into
 }
 
 // told is what is left by the history, of a job that did so much, or had its devices for so many seconds. Perseconds is the work of a second on what it asks for.

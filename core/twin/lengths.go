@@ -126,7 +126,18 @@ func (l logNormal) quantile(s float64) float64 {
 	if l.sigma == 0 {
 		return l.median
 	}
-	return l.median * math.Exp(l.sigma*math.Sqrt2*math.Erfcinv(2*s))
+	z := math.Sqrt2 * math.Erfcinv(2*s)
+	if s < 1e-9 { // its inverse is not exact there
+		low, high := 5.0, 39.0
+		for range 50 {
+			if z = (low + high) / 2; math.Erfc(z/math.Sqrt2)/2 > s {
+				low = z
+			} else {
+				high = z
+			}
+		}
+	}
+	return l.median * math.Exp(l.sigma*z)
 }
 
 // opinion is what one distribution says of a job that did so much of it. Unit is what one of its amounts is worth in the work of the job.
@@ -174,7 +185,7 @@ func (l left) draw(r *rand.Rand) float64 {
 	return l.positive((o.quantile(u*o.survival(o.done)) - o.done) * o.unit)
 }
 
-// median is the work that is left with probability 1/2, to within a thousandth. O(opinions × log n).
+// median is the work that is left with probability 1/2, to within a millionth. O(opinions × log n).
 func (l left) median() float64 {
 	var room [8]float64
 	sum := l.weights(room[:len(l)])
@@ -197,8 +208,8 @@ func (l left) median() float64 {
 	for high = l.positive(high); more(high) && high < 1e300; high *= 2 {
 		low = high
 	}
-	for range 60 {
-		middle := (low + high) / 2
+	for range 200 {
+		middle := high / 1024
 		if low > 0 {
 			middle = math.Sqrt(low) * math.Sqrt(high)
 		}
@@ -207,7 +218,7 @@ func (l left) median() float64 {
 		} else {
 			high = middle
 		}
-		if high-low <= 1e-3*high*1e-3 {
+		if high-low <= 1e-6*high {
 			break
 		}
 	}

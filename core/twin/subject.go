@@ -233,7 +233,7 @@ func (a *asker) agree(s *subject, r *record) {
 	t, trains := s.pace.(*training)
 	switch s.pace.(type) {
 	case *training:
-		sigma = t.speeds[0].sigma
+		sigma = math.Hypot(t.speeds[0].sigma, s.gainSigma())
 	case linear:
 		if s.job.MaxReplicas > s.job.MinReplicas {
 			sigma = linearSigma
@@ -260,6 +260,15 @@ func (a *asker) agree(s *subject, r *record) {
 	if n > 0 {
 		s.factor = math.Exp(sum / n)
 	}
+}
+
+// gainSigma is how far off the gain of its batch may be, because its noise scale is another at another batch.
+func (s *subject) gainSigma() float64 {
+	if s.noise == nil || !(s.batch > 0) {
+		return 0
+	}
+	at := s.logNoise(s.done)
+	return math.Abs(math.Log(gain(max(s.batch, 2), at+s.noise.sigma)/gain(max(s.batch, 2), at-s.noise.sigma))) / 2
 }
 
 // asks finds how fast the job is on what it asks for, or where it was seen; 0 when nobody knows.

@@ -917,6 +917,7 @@ type Job struct {
 	MemoryGb          float64      `protobuf:"fixed64,32,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`                     // of each replica, where nodes count it
 	Experiment        string       `protobuf:"bytes,33,opt,name=experiment,proto3" json:"experiment,omitempty"`                                   // search that it is a trial of; empty for none
 	Metrics           []*Metric    `protobuf:"bytes,34,rep,name=metrics,proto3" json:"metrics,omitempty"`                                         // what it reported of itself, in the order in which it first told them
+	Outlook           *Outlook     `protobuf:"bytes,35,opt,name=outlook,proto3" json:"outlook,omitempty"`                                         // what is expected of it; none where nobody forecasts, and of one that has ended
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1189,6 +1190,168 @@ func (x *Job) GetMetrics() []*Metric {
 	return nil
 }
 
+func (x *Job) GetOutlook() *Outlook {
+	if x != nil {
+		return x.Outlook
+	}
+	return nil
+}
+
+// Outlook is what was expected of a job at a moment, by simulations of what may become of the run.
+type Outlook struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	AtSeconds float64                `protobuf:"fixed64,1,opt,name=at_seconds,json=atSeconds,proto3" json:"at_seconds,omitempty"`
+	Start     *Band                  `protobuf:"bytes,2,opt,name=start,proto3" json:"start,omitempty"` // of one that waits: when it has devices next
+	End       *Band                  `protobuf:"bytes,3,opt,name=end,proto3" json:"end,omitempty"`
+	Position  uint32                 `protobuf:"varint,4,opt,name=position,proto3" json:"position,omitempty"` // of one that waits, among those that wait, by expected start: 1 for the first
+	Ahead     []string               `protobuf:"bytes,5,rep,name=ahead,proto3" json:"ahead,omitempty"`        // those that wait and are expected to start before it, the next ones first; at most ten
+	// How many earlier bands can be judged, and how many held: of starts of one that waits, of ends of one that runs.
+	Judged        uint32 `protobuf:"varint,6,opt,name=judged,proto3" json:"judged,omitempty"`
+	Held          uint32 `protobuf:"varint,7,opt,name=held,proto3" json:"held,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Outlook) Reset() {
+	*x = Outlook{}
+	mi := &file_control_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Outlook) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Outlook) ProtoMessage() {}
+
+func (x *Outlook) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
+func (*Outlook) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Outlook) GetAtSeconds() float64 {
+	if x != nil {
+		return x.AtSeconds
+	}
+	return 0
+}
+
+func (x *Outlook) GetStart() *Band {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *Outlook) GetEnd() *Band {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+func (x *Outlook) GetPosition() uint32 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *Outlook) GetAhead() []string {
+	if x != nil {
+		return x.Ahead
+	}
+	return nil
+}
+
+func (x *Outlook) GetJudged() uint32 {
+	if x != nil {
+		return x.Judged
+	}
+	return 0
+}
+
+func (x *Outlook) GetHeld() uint32 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+// Band is where a moment lies, in seconds: between low and high for four of five jobs. One that is absent is not foreseen.
+type Band struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Low           *float64               `protobuf:"fixed64,1,opt,name=low,proto3,oneof" json:"low,omitempty"`
+	Median        *float64               `protobuf:"fixed64,2,opt,name=median,proto3,oneof" json:"median,omitempty"`
+	High          *float64               `protobuf:"fixed64,3,opt,name=high,proto3,oneof" json:"high,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Band) Reset() {
+	*x = Band{}
+	mi := &file_control_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Band) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Band) ProtoMessage() {}
+
+func (x *Band) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Band.ProtoReflect.Descriptor instead.
+func (*Band) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Band) GetLow() float64 {
+	if x != nil && x.Low != nil {
+		return *x.Low
+	}
+	return 0
+}
+
+func (x *Band) GetMedian() float64 {
+	if x != nil && x.Median != nil {
+		return *x.Median
+	}
+	return 0
+}
+
+func (x *Band) GetHigh() float64 {
+	if x != nil && x.High != nil {
+		return *x.High
+	}
+	return 0
+}
+
 // Metric is what a job reported of one of its metrics.
 type Metric struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1207,7 +1370,7 @@ type Metric struct {
 
 func (x *Metric) Reset() {
 	*x = Metric{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1219,7 +1382,7 @@ func (x *Metric) String() string {
 func (*Metric) ProtoMessage() {}
 
 func (x *Metric) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1232,7 +1395,7 @@ func (x *Metric) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metric.ProtoReflect.Descriptor instead.
 func (*Metric) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Metric) GetName() string {
@@ -1308,7 +1471,7 @@ type Seat struct {
 
 func (x *Seat) Reset() {
 	*x = Seat{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1483,7 @@ func (x *Seat) String() string {
 func (*Seat) ProtoMessage() {}
 
 func (x *Seat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1496,7 @@ func (x *Seat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seat.ProtoReflect.Descriptor instead.
 func (*Seat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Seat) GetNode() string {
@@ -1363,7 +1526,7 @@ type Tuning struct {
 
 func (x *Tuning) Reset() {
 	*x = Tuning{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1375,7 +1538,7 @@ func (x *Tuning) String() string {
 func (*Tuning) ProtoMessage() {}
 
 func (x *Tuning) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1388,7 +1551,7 @@ func (x *Tuning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tuning.ProtoReflect.Descriptor instead.
 func (*Tuning) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Tuning) GetBatchPerDevice() uint32 {
@@ -1433,7 +1596,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1445,7 +1608,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +1621,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Measurement) GetAccelerator() string {
@@ -1513,7 +1676,7 @@ type Gradients struct {
 
 func (x *Gradients) Reset() {
 	*x = Gradients{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1525,7 +1688,7 @@ func (x *Gradients) String() string {
 func (*Gradients) ProtoMessage() {}
 
 func (x *Gradients) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1538,7 +1701,7 @@ func (x *Gradients) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gradients.ProtoReflect.Descriptor instead.
 func (*Gradients) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Gradients) GetSquare() float64 {
@@ -1577,7 +1740,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1589,7 +1752,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1602,7 +1765,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Decision) GetRound() uint32 {
@@ -1716,7 +1879,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1728,7 +1891,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1741,7 +1904,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Node) GetName() string {
@@ -1834,7 +1997,7 @@ type Resources struct {
 
 func (x *Resources) Reset() {
 	*x = Resources{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1846,7 +2009,7 @@ func (x *Resources) String() string {
 func (*Resources) ProtoMessage() {}
 
 func (x *Resources) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1859,7 +2022,7 @@ func (x *Resources) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resources.ProtoReflect.Descriptor instead.
 func (*Resources) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Resources) GetCpus() float64 {
@@ -1904,7 +2067,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1916,7 +2079,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1929,7 +2092,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Pool) GetName() string {
@@ -1977,7 +2140,7 @@ type Diagnostics struct {
 
 func (x *Diagnostics) Reset() {
 	*x = Diagnostics{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1989,7 +2152,7 @@ func (x *Diagnostics) String() string {
 func (*Diagnostics) ProtoMessage() {}
 
 func (x *Diagnostics) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2002,7 +2165,7 @@ func (x *Diagnostics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diagnostics.ProtoReflect.Descriptor instead.
 func (*Diagnostics) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Diagnostics) GetList() []*Diagnostic {
@@ -2026,7 +2189,7 @@ type Diagnostic struct {
 
 func (x *Diagnostic) Reset() {
 	*x = Diagnostic{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2038,7 +2201,7 @@ func (x *Diagnostic) String() string {
 func (*Diagnostic) ProtoMessage() {}
 
 func (x *Diagnostic) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2051,7 +2214,7 @@ func (x *Diagnostic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diagnostic.ProtoReflect.Descriptor instead.
 func (*Diagnostic) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Diagnostic) GetFile() string {
@@ -2147,7 +2310,7 @@ const file_control_proto_rawDesc = "" +
 	"\vnow_seconds\x18\x01 \x01(\x01R\n" +
 	"nowSeconds\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12\x14\n" +
-	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"\xa9\n" +
+	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"\xe0\n" +
 	"\n" +
 	"\x03Job\x12\x13\n" +
 	"\x02id\x18\x01 \x01(\x05H\x00R\x02id\x88\x01\x01\x12\x12\n" +
@@ -2188,13 +2351,30 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"experiment\x18! \x01(\tR\n" +
 	"experiment\x124\n" +
-	"\ametrics\x18\" \x03(\v2\x1a.quartet.control.v1.MetricR\ametricsB\x05\n" +
+	"\ametrics\x18\" \x03(\v2\x1a.quartet.control.v1.MetricR\ametrics\x125\n" +
+	"\aoutlook\x18# \x01(\v2\x1b.quartet.control.v1.OutlookR\aoutlookB\x05\n" +
 	"\x03_idB\x11\n" +
 	"\x0f_submit_secondsB\x16\n" +
 	"\x14_first_start_secondsB\x11\n" +
 	"\x0f_finish_secondsB\x11\n" +
 	"\x0f_change_secondsB\x0e\n" +
-	"\f_share_milli\"\xf5\x01\n" +
+	"\f_share_milli\"\xe2\x01\n" +
+	"\aOutlook\x12\x1d\n" +
+	"\n" +
+	"at_seconds\x18\x01 \x01(\x01R\tatSeconds\x12.\n" +
+	"\x05start\x18\x02 \x01(\v2\x18.quartet.control.v1.BandR\x05start\x12*\n" +
+	"\x03end\x18\x03 \x01(\v2\x18.quartet.control.v1.BandR\x03end\x12\x1a\n" +
+	"\bposition\x18\x04 \x01(\rR\bposition\x12\x14\n" +
+	"\x05ahead\x18\x05 \x03(\tR\x05ahead\x12\x16\n" +
+	"\x06judged\x18\x06 \x01(\rR\x06judged\x12\x12\n" +
+	"\x04held\x18\a \x01(\rR\x04held\"o\n" +
+	"\x04Band\x12\x15\n" +
+	"\x03low\x18\x01 \x01(\x01H\x00R\x03low\x88\x01\x01\x12\x1b\n" +
+	"\x06median\x18\x02 \x01(\x01H\x01R\x06median\x88\x01\x01\x12\x17\n" +
+	"\x04high\x18\x03 \x01(\x01H\x02R\x04high\x88\x01\x01B\x06\n" +
+	"\x04_lowB\t\n" +
+	"\a_medianB\a\n" +
+	"\x05_high\"\xf5\x01\n" +
 	"\x06Metric\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\x01R\x04step\x12\x14\n" +
@@ -2300,7 +2480,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_control_proto_goTypes = []any{
 	(*SubmitRequest)(nil),     // 0: quartet.control.v1.SubmitRequest
 	(*SubmitResponse)(nil),    // 1: quartet.control.v1.SubmitResponse
@@ -2321,56 +2501,61 @@ var file_control_proto_goTypes = []any{
 	(*SoFarRequest)(nil),      // 16: quartet.control.v1.SoFarRequest
 	(*SoFarResponse)(nil),     // 17: quartet.control.v1.SoFarResponse
 	(*Job)(nil),               // 18: quartet.control.v1.Job
-	(*Metric)(nil),            // 19: quartet.control.v1.Metric
-	(*Seat)(nil),              // 20: quartet.control.v1.Seat
-	(*Tuning)(nil),            // 21: quartet.control.v1.Tuning
-	(*Measurement)(nil),       // 22: quartet.control.v1.Measurement
-	(*Gradients)(nil),         // 23: quartet.control.v1.Gradients
-	(*Decision)(nil),          // 24: quartet.control.v1.Decision
-	(*Node)(nil),              // 25: quartet.control.v1.Node
-	(*Resources)(nil),         // 26: quartet.control.v1.Resources
-	(*Pool)(nil),              // 27: quartet.control.v1.Pool
-	(*Diagnostics)(nil),       // 28: quartet.control.v1.Diagnostics
-	(*Diagnostic)(nil),        // 29: quartet.control.v1.Diagnostic
+	(*Outlook)(nil),           // 19: quartet.control.v1.Outlook
+	(*Band)(nil),              // 20: quartet.control.v1.Band
+	(*Metric)(nil),            // 21: quartet.control.v1.Metric
+	(*Seat)(nil),              // 22: quartet.control.v1.Seat
+	(*Tuning)(nil),            // 23: quartet.control.v1.Tuning
+	(*Measurement)(nil),       // 24: quartet.control.v1.Measurement
+	(*Gradients)(nil),         // 25: quartet.control.v1.Gradients
+	(*Decision)(nil),          // 26: quartet.control.v1.Decision
+	(*Node)(nil),              // 27: quartet.control.v1.Node
+	(*Resources)(nil),         // 28: quartet.control.v1.Resources
+	(*Pool)(nil),              // 29: quartet.control.v1.Pool
+	(*Diagnostics)(nil),       // 30: quartet.control.v1.Diagnostics
+	(*Diagnostic)(nil),        // 31: quartet.control.v1.Diagnostic
 }
 var file_control_proto_depIdxs = []int32{
 	18, // 0: quartet.control.v1.JobsResponse.jobs:type_name -> quartet.control.v1.Job
-	25, // 1: quartet.control.v1.NodesResponse.nodes:type_name -> quartet.control.v1.Node
-	27, // 2: quartet.control.v1.NodesResponse.pools:type_name -> quartet.control.v1.Pool
+	27, // 1: quartet.control.v1.NodesResponse.nodes:type_name -> quartet.control.v1.Node
+	29, // 2: quartet.control.v1.NodesResponse.pools:type_name -> quartet.control.v1.Pool
 	18, // 3: quartet.control.v1.DescribeResponse.job:type_name -> quartet.control.v1.Job
-	24, // 4: quartet.control.v1.DescribeResponse.decisions:type_name -> quartet.control.v1.Decision
-	20, // 5: quartet.control.v1.Job.seats:type_name -> quartet.control.v1.Seat
-	21, // 6: quartet.control.v1.Job.tuning:type_name -> quartet.control.v1.Tuning
-	22, // 7: quartet.control.v1.Job.measurement:type_name -> quartet.control.v1.Measurement
-	23, // 8: quartet.control.v1.Job.gradients:type_name -> quartet.control.v1.Gradients
-	19, // 9: quartet.control.v1.Job.metrics:type_name -> quartet.control.v1.Metric
-	20, // 10: quartet.control.v1.Decision.seats:type_name -> quartet.control.v1.Seat
-	21, // 11: quartet.control.v1.Decision.tuning:type_name -> quartet.control.v1.Tuning
-	26, // 12: quartet.control.v1.Node.resources:type_name -> quartet.control.v1.Resources
-	29, // 13: quartet.control.v1.Diagnostics.list:type_name -> quartet.control.v1.Diagnostic
-	0,  // 14: quartet.control.v1.ControlService.Submit:input_type -> quartet.control.v1.SubmitRequest
-	2,  // 15: quartet.control.v1.ControlService.Cancel:input_type -> quartet.control.v1.CancelRequest
-	4,  // 16: quartet.control.v1.ControlService.SetHealth:input_type -> quartet.control.v1.SetHealthRequest
-	6,  // 17: quartet.control.v1.ControlService.Jobs:input_type -> quartet.control.v1.JobsRequest
-	8,  // 18: quartet.control.v1.ControlService.Nodes:input_type -> quartet.control.v1.NodesRequest
-	10, // 19: quartet.control.v1.ControlService.Describe:input_type -> quartet.control.v1.DescribeRequest
-	12, // 20: quartet.control.v1.ControlService.Logs:input_type -> quartet.control.v1.LogsRequest
-	14, // 21: quartet.control.v1.ControlService.Snapshot:input_type -> quartet.control.v1.SnapshotRequest
-	16, // 22: quartet.control.v1.ControlService.SoFar:input_type -> quartet.control.v1.SoFarRequest
-	1,  // 23: quartet.control.v1.ControlService.Submit:output_type -> quartet.control.v1.SubmitResponse
-	3,  // 24: quartet.control.v1.ControlService.Cancel:output_type -> quartet.control.v1.CancelResponse
-	5,  // 25: quartet.control.v1.ControlService.SetHealth:output_type -> quartet.control.v1.SetHealthResponse
-	7,  // 26: quartet.control.v1.ControlService.Jobs:output_type -> quartet.control.v1.JobsResponse
-	9,  // 27: quartet.control.v1.ControlService.Nodes:output_type -> quartet.control.v1.NodesResponse
-	11, // 28: quartet.control.v1.ControlService.Describe:output_type -> quartet.control.v1.DescribeResponse
-	13, // 29: quartet.control.v1.ControlService.Logs:output_type -> quartet.control.v1.LogsResponse
-	15, // 30: quartet.control.v1.ControlService.Snapshot:output_type -> quartet.control.v1.SnapshotResponse
-	17, // 31: quartet.control.v1.ControlService.SoFar:output_type -> quartet.control.v1.SoFarResponse
-	23, // [23:32] is the sub-list for method output_type
-	14, // [14:23] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	26, // 4: quartet.control.v1.DescribeResponse.decisions:type_name -> quartet.control.v1.Decision
+	22, // 5: quartet.control.v1.Job.seats:type_name -> quartet.control.v1.Seat
+	23, // 6: quartet.control.v1.Job.tuning:type_name -> quartet.control.v1.Tuning
+	24, // 7: quartet.control.v1.Job.measurement:type_name -> quartet.control.v1.Measurement
+	25, // 8: quartet.control.v1.Job.gradients:type_name -> quartet.control.v1.Gradients
+	21, // 9: quartet.control.v1.Job.metrics:type_name -> quartet.control.v1.Metric
+	19, // 10: quartet.control.v1.Job.outlook:type_name -> quartet.control.v1.Outlook
+	20, // 11: quartet.control.v1.Outlook.start:type_name -> quartet.control.v1.Band
+	20, // 12: quartet.control.v1.Outlook.end:type_name -> quartet.control.v1.Band
+	22, // 13: quartet.control.v1.Decision.seats:type_name -> quartet.control.v1.Seat
+	23, // 14: quartet.control.v1.Decision.tuning:type_name -> quartet.control.v1.Tuning
+	28, // 15: quartet.control.v1.Node.resources:type_name -> quartet.control.v1.Resources
+	31, // 16: quartet.control.v1.Diagnostics.list:type_name -> quartet.control.v1.Diagnostic
+	0,  // 17: quartet.control.v1.ControlService.Submit:input_type -> quartet.control.v1.SubmitRequest
+	2,  // 18: quartet.control.v1.ControlService.Cancel:input_type -> quartet.control.v1.CancelRequest
+	4,  // 19: quartet.control.v1.ControlService.SetHealth:input_type -> quartet.control.v1.SetHealthRequest
+	6,  // 20: quartet.control.v1.ControlService.Jobs:input_type -> quartet.control.v1.JobsRequest
+	8,  // 21: quartet.control.v1.ControlService.Nodes:input_type -> quartet.control.v1.NodesRequest
+	10, // 22: quartet.control.v1.ControlService.Describe:input_type -> quartet.control.v1.DescribeRequest
+	12, // 23: quartet.control.v1.ControlService.Logs:input_type -> quartet.control.v1.LogsRequest
+	14, // 24: quartet.control.v1.ControlService.Snapshot:input_type -> quartet.control.v1.SnapshotRequest
+	16, // 25: quartet.control.v1.ControlService.SoFar:input_type -> quartet.control.v1.SoFarRequest
+	1,  // 26: quartet.control.v1.ControlService.Submit:output_type -> quartet.control.v1.SubmitResponse
+	3,  // 27: quartet.control.v1.ControlService.Cancel:output_type -> quartet.control.v1.CancelResponse
+	5,  // 28: quartet.control.v1.ControlService.SetHealth:output_type -> quartet.control.v1.SetHealthResponse
+	7,  // 29: quartet.control.v1.ControlService.Jobs:output_type -> quartet.control.v1.JobsResponse
+	9,  // 30: quartet.control.v1.ControlService.Nodes:output_type -> quartet.control.v1.NodesResponse
+	11, // 31: quartet.control.v1.ControlService.Describe:output_type -> quartet.control.v1.DescribeResponse
+	13, // 32: quartet.control.v1.ControlService.Logs:output_type -> quartet.control.v1.LogsResponse
+	15, // 33: quartet.control.v1.ControlService.Snapshot:output_type -> quartet.control.v1.SnapshotResponse
+	17, // 34: quartet.control.v1.ControlService.SoFar:output_type -> quartet.control.v1.SoFarResponse
+	26, // [26:35] is the sub-list for method output_type
+	17, // [17:26] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -2379,14 +2564,15 @@ func file_control_proto_init() {
 		return
 	}
 	file_control_proto_msgTypes[18].OneofWrappers = []any{}
-	file_control_proto_msgTypes[25].OneofWrappers = []any{}
+	file_control_proto_msgTypes[20].OneofWrappers = []any{}
+	file_control_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/quartet-sched/quartet/cmd/internal/render"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/control"
+	"github.com/quartet-sched/quartet/core/control/controlv1"
+	"github.com/quartet-sched/quartet/core/twin"
+)
+
+// foretold hands forecasts of a run to those who tell of it.
+type foretold struct {
+	mutex sync.Mutex
+	board *control.Board // nil before there is one
+}
+
+func (f *foretold) to(b *control.Board) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.board = b
+}
+
+func (f *foretold) take(forecast *twin.Forecast) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.board != nil {
+		f.board.Foretell(outlooksOf(forecast))
+	}
+}
+
+// outlooksOf is a forecast as the board has it.
+func outlooksOf(f *twin.Forecast) map[core.JobID]*controlv1.Outlook {
+	names := make(map[core.JobID]string, len(f.Jobs))
+	for i := range f.Jobs {
+		names[f.Jobs[i].ID] = strings.ToValidUTF8(f.Jobs[i].Name, "\uFFFD")
+	}
+	all := make(map[core.JobID]*controlv1.Outlook, len(f.Jobs))
+	for i := range f.Jobs {
+		j := &f.Jobs[i]
+		o := &controlv1.Outlook{AtSeconds: f.AtSeconds, End: bandMessage(j.End), Judged: uint32(f.Calibration.Ends.Resolved), Held: uint32(f.Calibration.Ends.Inside)}
+		if !j.Running {
+			o.Start, o.Position = bandMessage(j.Start), uint32(j.Position)
+			o.Judged, o.Held = uint32(f.Calibration.Starts.Resolved), uint32(f.Calibration.Starts.Inside)
+			for _, id := range j.Ahead {
+				o.Ahead = append(o.Ahead, names[id])
+			}
+		}
+		all[j.ID] = o
+	}
+	return all
+}
+
+func bandMessage(b twin.Band) *controlv1.Band {
+	return &controlv1.Band{Low: finite(b.Low), Median: finite(b.Median), High: finite(b.High)}
+}
+
+// expected words what is expected of a job that has not ended, as seen at a moment; empty where nothing is.
+func expected(j *controlv1.Job, now float64) string {
+	o := j.GetOutlook()
+	if o == nil {
+		return ""
+	}
+	what, band := "end", o.GetEnd()
+	if j.GetState() != core.Running.String() && o.GetStart() != nil {
+		what, band = "start", o.GetStart()
+	}
+	return what + " " + wordBand(band, now)
+}
+
+// wordBand words a band as time from now on.
+func wordBand(b *controlv1.Band, now float64) string {
+	from := func(x *float64) string { return render.Span(max(*x-now, 0)) }
+	switch {
+	case b == nil || b.Low == nil:
+		return "not foreseen"
+	case b.High == nil:
+		return "in " + from(b.Low) + " or later"
+	}
+	return "in " + from(b.Low) + " to " + from(b.High)
+}
+
+// expectedColumns tell what is expected of jobs, where something is of some: to people in words, to programs with a column for each moment.
+func expectedColumns(m *moreColumns[*controlv1.Job], jobs []*controlv1.Job, words bool, now float64) {
+	if !slices.ContainsFunc(jobs, func(j *controlv1.Job) bool { return j.GetOutlook() != nil }) {
+		return
+	}
+	if words {
+		m.add(render.Column{Name: "expected", Wide: true}, func(j *controlv1.Job) any { return expected(j, now) })
+		return
+	}
+	moments := func(name string, of func(*controlv1.Outlook) *controlv1.Band) {
+		for _, part := range [...]struct {
+			name string
+			of   func(*controlv1.Band) *float64
+		}{
+			{"low_s", func(b *controlv1.Band) *float64 { return b.Low }}, {"s", func(b *controlv1.Band) *float64 { return b.Median }},
+			{"high_s", func(b *controlv1.Band) *float64 { return b.High }},
+		} {
+			m.add(render.Column{Name: name + "_" + part.name, Numeric: true}, func(j *controlv1.Job) any {
+				if b := of(j.GetOutlook()); b != nil {
+					return orUnknown(part.of(b))
+				}
+				return math.NaN()
+			})
+		}
+	}
+	moments("expected_start", (*controlv1.Outlook).GetStart)
+	moments("expected_end", (*controlv1.Outlook).GetEnd)
+}
+
+// outlookLines word what is expected of a job, for describe and explain.
+func outlookLines(j *controlv1.Job, now float64, line func(name, value string)) {
+	o := j.GetOutlook()
+	if o == nil {
+		return
+	}
+	if o.GetStart() != nil && j.GetState() != core.Running.String() {
+		line("start", "expected "+wordBand(o.GetStart(), now))
+		line("position", position(o))
+	}
+	line("end", "expected "+wordBand(o.GetEnd(), now))
+	line("foreseen", fmt.Sprintf("%s ago; %s", render.Span(max(now-o.GetAtSeconds(), 0)), wordJudged(o)))
+}
+
+// position words the place of a job among those that wait.
+func position(o *controlv1.Outlook) string {
+	if o.GetPosition() == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d", o.GetPosition())
+	if ahead := o.GetAhead(); len(ahead) > 0 {
+		const most = 5
+		text += ", after " + strings.Join(ahead[:min(len(ahead), most)], ", ")
+		if int(o.GetPosition())-1 > most {
+			text += fmt.Sprintf(" and %d more", int(o.GetPosition())-1-most)
+		}
+	}
+	return text
+}
+
+// wordJudged says how well such bands held so far.
+func wordJudged(o *controlv1.Outlook) string {
+	if o.GetJudged() == 0 {
+		return "bands are to hold for 80 % of jobs, and none can be judged yet"
+	}
+	return fmt.Sprintf("bands are to hold for 80 %% of jobs, and held in %s of %d", render.Percent(float64(o.GetHeld())/float64(o.GetJudged())), o.GetJudged())
+}
