@@ -160,7 +160,7 @@ var twinned = map[string]string{
 	"batch rule":       "pipeline: {allocation: {type: elastic_fifo}, elasticity: {job: {type: batch_rule, config: {rule: averaged_noise, knowledge: history}}}}",
 	"loss gain":        "pipeline: {allocation: {type: optimus}, elasticity: {job: {type: loss_gain}}}\nround: {interval: 60s}",
 	"loss gain, tuned": "pipeline: {allocation: {type: optimus}, elasticity: {job: {type: loss_gain, config: {batch: goodput}}}}",
-	"genetic":          "pipeline: {allocation: {type: pollux, config: {search: genetic, generations: 10, population: 20}}, placement: {type: proposed}, elasticity: {job: {type: goodput}}}",
+	"genetic":          "pipeline: {allocation: {type: pollux, config: {search: genetic, generations: 4, population: 10}}, placement: {type: proposed}, elasticity: {job: {type: goodput}}}",
 	"elasticflow":      "pipeline: {allocation: {type: elasticflow}, admission: [{type: deadline}], elasticity: {job: {type: fixed, config: {replicas: elastic}}}}",
 	"edf":              "pipeline: {allocation: {type: edf}, admission: [{type: deadline}]}",
 	"elastic tiresias": "pipeline: {allocation: {type: elastic_tiresias}, elasticity: {job: {type: goodput}}}",
@@ -177,7 +177,7 @@ var twinned = map[string]string{
 	"skew":          "pipeline: {allocation: {type: tiresias}, placement: {type: tiresias_skew}}",
 	"antman, published": "pipeline: {allocation: {type: antman}, placement: {type: antman, config: {loads: summed, keeps: first}}}\n" +
 		"cluster: {sharing: timeslice, nodes: [{name: a, count: 3, accelerator: v100, devices: 4}]}",
-	"muri, published": "pipeline: {allocation: {type: muri, config: {exchange: false, steady: false}}, placement: {type: first_fit}}\nround: {interval: 0s, on_events: true}\n" +
+	"muri, published": "pipeline: {allocation: {type: muri, config: {exchange: false, steady: false}}, placement: {type: first_fit}}\nround: {interval: 600s, on_events: true}\n" +
 		"cluster: {sharing: timeslice, nodes: [{name: a, count: 3, accelerator: v100, devices: 4}]}",
 	"fgd":            "pipeline: {allocation: {type: fifo}, placement: {type: fgd}}\ncluster: {sharing: fractional, nodes: [{name: a, count: 3, accelerator: v100, devices: 4}]}",
 	"fractional drf": "pipeline: {allocation: {type: drf}, placement: {type: packing}}\ncluster: {sharing: fractional, nodes: [{name: a, count: 3, accelerator: v100, devices: 4}]}",

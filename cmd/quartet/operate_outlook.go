@@ -11,6 +11,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
+	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/twin"
 )
 
@@ -18,12 +19,13 @@ import (
 type foretold struct {
 	mutex sync.Mutex
 	board *control.Board // nil before there is one
+	live  *metrics.Live
 }
 
-func (f *foretold) to(b *control.Board) {
+func (f *foretold) to(b *control.Board, l *metrics.Live) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.board = b
+	f.board, f.live = b, l
 }
 
 func (f *foretold) take(forecast *twin.Forecast) {
@@ -31,7 +33,33 @@ func (f *foretold) take(forecast *twin.Forecast) {
 	defer f.mutex.Unlock()
 	if f.board != nil {
 		f.board.Foretell(outlooksOf(forecast))
+		f.live.Foretell(metricsOf(forecast))
 	}
+}
+
+// metricsOf is a forecast as the metrics have it.
+func metricsOf(f *twin.Forecast) *metrics.Foretold {
+	judged := func(c twin.Coverage) metrics.Judged { return metrics.Judged{Bands: c.Resolved, Held: c.Inside} }
+	told := &metrics.Foretold{AtSeconds: f.AtSeconds, Starts: judged(f.Calibration.Starts), Ends: judged(f.Calibration.Ends)}
+	for i := range f.Jobs[:min(len(f.Jobs), metrics.MostForetold)] {
+		j := &f.Jobs[i]
+		add := func(moment string, b twin.Band) {
+			told.Jobs = append(told.Jobs, metrics.Expected{Job: j.Name, Moment: moment, Low: known(b.Low), Median: known(b.Median), High: known(b.High)})
+		}
+		if !j.Running {
+			add("start", j.Start)
+		}
+		add("end", j.End)
+	}
+	return told
+}
+
+// known is NaN for what is not foreseen.
+func known(seconds float64) float64 {
+	if math.IsInf(seconds, 0) {
+		return math.NaN()
+	}
+	return seconds
 }
 
 // outlooksOf is a forecast as the board has it.

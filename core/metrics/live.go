@@ -32,6 +32,7 @@ type Live struct {
 	cursor    int // of the changes that were copied
 	told      map[core.JobID][]Told
 	troubles  []Trouble
+	foretold  *Foretold
 	round     Snapshot  // but for what is counted on demand
 	latest    *Snapshot // nil when a round came after it
 	finished  bool
@@ -46,8 +47,9 @@ type Snapshot struct {
 	Running       int            // jobs that hold devices
 	Pending       map[string]int // jobs that hold none, by each of core.Reasons
 	DevicesUsed   int
-	DevicesUsable int    // of ready nodes
-	Told          []Told // by jobs that have not ended, in the order of their submission
+	DevicesUsable int       // of ready nodes
+	Told          []Told    // by jobs that have not ended, in the order of their submission
+	Foretold      *Foretold // by the latest forecast; nil where nobody forecasts
 }
 
 var _ core.Observer = (*Live)(nil)
@@ -115,7 +117,7 @@ func (l *Live) Snapshot() *Snapshot {
 	if l.run.Wall != nil {
 		summary.WallSeconds = Number(l.run.Wall().Seconds())
 	}
-	snapshot.Summary = &summary
+	snapshot.Summary, snapshot.Foretold = &summary, l.foretold
 	return &snapshot
 }
 

@@ -17,7 +17,7 @@ type BeliefOptions struct {
 	// Window is how many submissions, the latest ones, tell of those to come; 0 for 20.
 	Window int
 	// PriorSeconds and PriorSigma are the median, and the standard deviation of the logarithm, of how long jobs are, on the devices that they ask for, before
-	// any ended; 0 for an hour, and a factor of e^1.5.
+	// any ended; 0 for an hour, and a factor of e^2.
 	PriorSeconds, PriorSigma float64
 	// DeclaredSteps lets the step times that jobs with a batch declare stand for what nobody measured yet. Of jobs without a batch they always count.
 	DeclaredSteps bool
@@ -42,7 +42,7 @@ const (
 const (
 	usualWindow       = 20
 	usualPriorSeconds = 3600
-	usualPriorSigma   = 1.5
+	usualPriorSigma   = 2
 )
 
 // Beliefs are what a run taught so far: how long jobs are, how fast they come, how they go on more devices. It is an observer of the run, and knows only what policies
@@ -106,7 +106,7 @@ func (b *Beliefs) ObserveRound(r *core.Report) error {
 		return nil
 	}
 	b.begun = true
-	finished := map[core.JobID]*core.Event{}
+	var finished map[core.JobID]*core.Event // by job, made when one does
 	for i := range r.Events {
 		e := &r.Events[i]
 		switch e.Kind {
@@ -122,6 +122,9 @@ func (b *Beliefs) ObserveRound(r *core.Report) error {
 				b.measured(v, j, e.Measurement, e.Gradients, j.WorkDone(e.AtSeconds))
 			}
 		case core.JobFinished:
+			if finished == nil {
+				finished = map[core.JobID]*core.Event{}
+			}
 			finished[e.Job] = e
 		}
 	}

@@ -167,10 +167,11 @@ func (b *Beliefs) prepare(v *core.View) *prepared {
 		b.adopt(v)
 		b.machines.observe(v, nil)
 	}
-	p := &prepared{view: v, round: v.Round, now: v.NowSeconds, survey: survey{}, prior: b.options.prior(), work: b.options.Work, config: b.config()}
+	p := &prepared{view: v, round: v.Round, now: v.NowSeconds, survey: newSurvey(), prior: b.options.prior(), work: b.options.Work, config: b.config()}
 	if p.work == "" {
 		p.work = WorkDeclared
 	}
+	p.survey.drift = driftOf(b.history.ended)
 	for i := range b.history.ended {
 		p.survey.add(&b.history.ended[i])
 	}

@@ -108,20 +108,57 @@ func (s *sample) sort() {
 }
 
 // survey is what is known of how long jobs are, from those that ended, and from those that go on, without which the short ones were too many.
-type survey map[group]*sample
+type survey struct {
+	groups map[group]*sample
+	drift  drift
+}
 
-func newSurvey() survey { return survey{} }
+func newSurvey() survey { return survey{groups: map[group]*sample{}} }
+
+// drift is how declarations are the farther off, the larger they are: where they are wrong at random, those that are large are too large. It is a regression of the
+// logarithm of the work over what was declared on that of what was declared, as if ten more had shown no such thing.
+type drift struct{ slope, center float64 }
+
+const noDrift = 10
+
+func driftOf(ended []ending) (d drift) {
+	var n, x, y, xx, xy float64
+	for i := range ended {
+		if e := &ended[i]; e.all && e.declared > 0 && e.work > 0 {
+			log, off := math.Log(e.declared), math.Log(e.work/e.declared)
+			n, x, y, xx, xy = n+1, x+log, y+off, xx+log*log, xy+log*off
+		}
+	}
+	if n < 2 {
+		return d
+	}
+	d.center = x / n
+	if spread := max(xx-x*x/n, 0); spread > 0 {
+		d.slope = min(max((xy-x*y/n)/(spread+noDrift), -1), 0)
+	}
+	return d
+}
+
+// of is what a declaration stands for.
+func (d drift) of(declared float64) float64 {
+	if d.slope == 0 {
+		return declared
+	}
+	return declared * math.Exp(d.slope*(math.Log(declared)-d.center))
+}
 
 func (s survey) put(g group, w watched) {
 	if !(w.amount > 0) || math.IsInf(w.amount, 1) {
 		return
 	}
-	if s[g] == nil {
-		s[g] = &sample{}
+	of := s.groups[g]
+	if of == nil {
+		of = &sample{}
+		s.groups[g] = of
 	}
-	s[g].sorted = append(s[g].sorted, w)
+	of.sorted = append(of.sorted, w)
 	if w.all {
-		s[g].ended++
+		of.ended++
 	}
 }
 
@@ -132,16 +169,17 @@ func (s survey) add(e *ending) {
 	s.put(group{of: secondsBy, tenant: e.tenant, requested: e.requested}, watched{e.seconds, e.all})
 	s.put(group{of: secondsAll}, watched{e.seconds, e.all})
 	if e.declared > 0 {
-		s.put(group{of: ratioAll}, watched{e.work / e.declared, e.all})
+		part := e.work / s.drift.of(e.declared)
+		s.put(group{of: ratioAll}, watched{part, e.all})
 		if e.tenant != "" {
-			s.put(group{of: ratioBy, tenant: e.tenant}, watched{e.work / e.declared, e.all})
+			s.put(group{of: ratioBy, tenant: e.tenant}, watched{part, e.all})
 		}
 	}
 }
 
 // sort ends the survey.
 func (s survey) sort() {
-	for _, of := range s { // each on its own
+	for _, of := range s.groups { // each on its own
 		of.sort()
 	}
 }
@@ -161,7 +199,7 @@ type estimates struct {
 
 // of is what is known of a group; nil where no end was seen.
 func (e *estimates) of(g group) *lengths {
-	sample := e.survey[g]
+	sample := e.survey.groups[g]
 	if sample == nil || sample.ended == 0 {
 		return nil
 	}
@@ -185,7 +223,7 @@ func (e *estimates) of(g group) *lengths {
 
 // What is believed before anything ended: jobs that count as seen.
 const (
-	asDeclared  = 2.0 // whose work was exactly what was declared
+	asDeclared  = 1.0 // whose work was exactly what was declared
 	offDeclared = 1.0 // whose work was anything
 	offSigma    = 0.7 // by a factor of 2
 	mostOthers  = 4.0 // that jobs of other kinds count for, at most
@@ -205,7 +243,8 @@ func (l left) add(e *estimates, g group, most, done, unit float64) left {
 // declared is what is left of a declaration, of which part was done. Jobs of the same application count the more, the more they are alike against how far
 // off declarations are: each of the two by the inverse of its variance.
 func (e *estimates) declared(into left, j *core.JobSpec, done float64) left {
-	part, unit := done/j.TotalWork, j.TotalWork
+	unit := e.survey.drift.of(j.TotalWork)
+	part := done / unit
 	if j.Tenant != "" {
 		into = into.add(e, group{of: ratioBy, tenant: j.Tenant}, math.Inf(1), part, unit)
 	}
@@ -214,6 +253,7 @@ func (e *estimates) declared(into left, j *core.JobSpec, done float64) left {
 	} else {
 		into = into.add(e, group{of: ratioAll}, most, part, unit)
 	}
+	part, unit = done/j.TotalWork, j.TotalWork
 	into = append(into, opinion{logNormal{1, 0}, asDeclared, part, unit}, opinion{logNormal{1, offSigma}, offDeclared, part, unit})
 	alike := group{of: workOf, application: j.Application}
 	if of := e.of(alike); of != nil && j.Application != "" {
@@ -221,7 +261,7 @@ func (e *estimates) declared(into left, j *core.JobSpec, done float64) left {
 		for i := range into {
 			sum += into[i].weight
 		}
-		wrong, differ := e.survey[group{of: ratioAll}].spread(), e.survey[alike].spread()
+		wrong, differ := e.survey.groups[group{of: ratioAll}].spread(), e.survey.groups[alike].spread()
 		into = append(into, opinion{of, sum * wrong / differ, done, 1})
 	}
 	return into
@@ -235,13 +275,13 @@ func (e *estimates) told(into left, j *core.JobSpec, done, seconds, perSecond fl
 	return e.seconds(into, j, seconds, perSecond, prior)
 }
 
-// seconds is told by those that do not share the unit of the job's work.
+// seconds is told by those that do not share the unit of the job's work. They count for less where others of its application ended.
 func (e *estimates) seconds(into left, j *core.JobSpec, seconds, perSecond float64, prior logNormal) left {
-	others := mostOthers
-	if len(into) == 0 {
-		others = math.Inf(1)
+	others, part := math.Inf(1), 1.0
+	if len(into) > 0 {
+		others, part = mostOthers/4, 1.0/4
 	}
 	into = into.add(e, group{of: secondsBy, tenant: j.Tenant, requested: j.Requested}, others, seconds, perSecond)
-	into = into.add(e, group{of: secondsAll}, mostAll, seconds, perSecond)
-	return append(into, opinion{prior, ofPrior, seconds, perSecond})
+	into = into.add(e, group{of: secondsAll}, mostAll*part, seconds, perSecond)
+	return append(into, opinion{prior, ofPrior * part, seconds, perSecond})
 }

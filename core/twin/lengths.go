@@ -29,14 +29,19 @@ func compareWatched(a, b watched) int {
 	return 1
 }
 
-// lengths are estimated from what was watched, by the product limit. Beyond all of it half of those that are left do twice as much: nothing is known there.
+// lengths are estimated from what was watched, by the product limit up to the longest of which the end is known. From there on it is as if one more had been
+// watched, who knows nothing: half of those that are left do twice as much.
 //
-// Source: Kaplan and Meier, Nonparametric estimation from incomplete observations, JASA 53 (1958).
+// Sources: Kaplan and Meier, Nonparametric estimation from incomplete observations, JASA 53 (1958); beyond, Hjort, Nonparametric Bayes estimators based on beta
+// processes, Annals of Statistics 18 (1990).
 type lengths struct {
-	at, after []float64 // amounts, ascending, and the probability of more
-	last      float64   // that was watched
-	weight    float64   // amounts that are known to be all
+	at, after []float64 // amounts that were all, ascending, and the probability of more
+	tail      []stretch
+	weight    float64 // amounts that are known to be all
 }
+
+// stretch begins at an amount that the given part has more than, from which on survival falls with a power.
+type stretch struct{ from, survive, power float64 }
 
 // newLengths takes the amounts in order, each with its weight; nil for 1. O(n).
 func newLengths(sorted []watched, weights []float64) *lengths {
@@ -48,14 +53,11 @@ func newLengths(sorted []watched, weights []float64) *lengths {
 			left += w
 		}
 	}
-	survive := 1.0
+	survive, beyond := 1.0, 0
 	for i, w := range sorted {
-		weight := 1.0
-		if weights != nil {
-			weight = weights[i]
-		}
-		if l.last = w.amount; w.all {
-			if i == len(sorted)-1 {
+		weight := weightOf(weights, i)
+		if w.all {
+			if beyond = i + 1; beyond == len(sorted) {
 				survive = 0 // exactly
 			} else {
 				survive *= max(1-weight/left, 0)
@@ -69,19 +71,44 @@ func newLengths(sorted []watched, weights []float64) *lengths {
 		}
 		left = max(left-weight, math.SmallestNonzeroFloat64)
 	}
+	l.goOn(sorted, weights, beyond, survive)
 	return l
 }
 
+func weightOf(weights []float64, i int) float64 {
+	if weights == nil {
+		return 1
+	}
+	return weights[i]
+}
+
+// goOn estimates the tail from those that were watched for longer than any of which the end is known.
+func (l *lengths) goOn(sorted []watched, weights []float64, first int, survive float64) {
+	left := 0.0
+	for i := first; i < len(sorted); i++ {
+		left += weightOf(weights, i)
+	}
+	from := sorted[max(first-1, 0)].amount
+	for i := first; i < len(sorted); i++ {
+		power := 1 / (max(left, 0) + 1)
+		l.tail = append(l.tail, stretch{from, survive, power})
+		survive *= math.Pow(from/sorted[i].amount, power)
+		from = sorted[i].amount
+		left -= weightOf(weights, i)
+	}
+	l.tail = append(l.tail, stretch{from, survive, 1})
+}
+
 func (l *lengths) survival(x float64) float64 {
-	i := upTo(l.at, x)
-	s := 1.0
-	if i > 0 {
-		s = l.after[i-1]
+	if x > l.tail[0].from {
+		i, _ := slices.BinarySearchFunc(l.tail, x, func(s stretch, x float64) int { return cmp.Compare(s.from, x) })
+		s := &l.tail[i-1]
+		return s.survive * math.Pow(s.from/x, s.power)
 	}
-	if x > l.last && x > 0 {
-		s *= l.last / x
+	if i := upTo(l.at, x); i > 0 {
+		return l.after[i-1]
 	}
-	return s
+	return 1
 }
 
 func (l *lengths) quantile(s float64) float64 {
@@ -89,11 +116,9 @@ func (l *lengths) quantile(s float64) float64 {
 	if i < len(l.at) {
 		return l.at[i]
 	}
-	beyond := 1.0
-	if n := len(l.after); n > 0 {
-		beyond = l.after[n-1]
-	}
-	return l.last * max(beyond/s, 1)
+	i, _ = slices.BinarySearchFunc(l.tail, s, func(of stretch, s float64) int { return cmp.Compare(s, of.survive) })
+	of := &l.tail[max(i-1, 0)]
+	return of.from * math.Pow(max(of.survive/s, 1), 1/of.power)
 }
 
 // upTo is how many of ascending values are not above x.

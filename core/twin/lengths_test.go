@@ -33,7 +33,7 @@ func TestLengthsOfWhatWasWatched(t *testing.T) {
 		"at the last":                   {[]watched{ten, twenty}, 20, 0, 0.25, 20},
 		"one went on beyond the first":  {[]watched{ten, {15, false}, twenty, forty}, 20, 0.75 * 0.5, 0.74, 20},
 		"as much as others ended with":  {[]watched{ten, {10, false}, twenty}, 10, 2.0 / 3, 0.6, 20},
-		"the longest went on":           {[]watched{ten, {40, false}}, 80, 0.25, 0.25, 80},
+		"the longest went on":           {[]watched{ten, {40, false}}, 80, 0.125, 0.25, 40},
 		"nobody knows more than a part": {[]watched{{40, false}}, 20, 1, 0.5, 80},
 		"many ended together":           {[]watched{ten, ten, ten, twenty}, 10, 0.25, 0.2, 20},
 	}
@@ -127,7 +127,7 @@ func TestDeclarationsAreCorrected(t *testing.T) {
 	for name, sigma := range map[string]float64{"by a factor of 2": 0.7, "by a factor of 4": 1.4, "exact": 0} {
 		t.Run(name, func(t *testing.T) {
 			r := core.NewRand(1, name)
-			s := survey{}
+			s := newSurvey()
 			for range 600 {
 				real, seen := 100*math.Exp(sigma*r.NormFloat64()), 400*r.Float64()
 				e := ending{work: min(real, seen), declared: 100, all: real <= seen}

@@ -2,6 +2,7 @@ package exposition
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +41,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	w.quality(snapshot.Summary)
 	w.plugins(snapshot.Summary.Plugins)
 	w.told(snapshot.Told)
+	w.foretold(snapshot.Foretold)
 }
 
 func (w writer) standing(s *metrics.Snapshot) {
@@ -266,5 +268,39 @@ func (w writer) told(list []metrics.Told) {
 		}
 		seen[of] = true
 		w.gauge("job_metric", "Latest value that a job reported of a metric, of jobs that have not ended: the first 4 metrics of each.", t.Value, "name", of.job, "metric", of.metric)
+	}
+}
+
+// foretold tells what is expected of jobs, at most of metrics.MostForetold of them, and how well that held so far.
+func (w writer) foretold(f *metrics.Foretold) {
+	if f == nil {
+		return
+	}
+	w.gauge("forecast_seconds", "Time of the run at its latest forecast.", f.AtSeconds)
+	for _, moment := range [...]struct {
+		name   string
+		judged metrics.Judged
+	}{{"start", f.Starts}, {"end", f.Ends}} {
+		w.gauge("forecast_bands_judged", "Bands of earlier forecasts of which it is known whether they held.", float64(moment.judged.Bands), "moment", moment.name)
+		w.gauge("forecast_bands_held", "Those of them that held, which four of five are to.", float64(moment.judged.Held), "moment", moment.name)
+	}
+	type labels struct{ job, moment string }
+	seen := make(map[labels]bool, len(f.Jobs))
+	for i := range f.Jobs {
+		e := &f.Jobs[i]
+		of := labels{strings.ToValidUTF8(e.Job, "\uFFFD"), e.Moment}
+		if seen[of] {
+			continue // names that differ in what no label can hold
+		}
+		seen[of] = true
+		for _, bound := range [...]struct {
+			name    string
+			seconds float64
+		}{{"low", e.Low}, {"median", e.Median}, {"high", e.High}} {
+			if !math.IsNaN(bound.seconds) {
+				w.gauge("job_expected_seconds", "When a job is expected to start or to end: four of five between low and high. Of the first 200 jobs that have not ended.",
+					bound.seconds, "name", of.job, "moment", e.Moment, "bound", bound.name)
+			}
+		}
 	}
 }
