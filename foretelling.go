@@ -16,6 +16,7 @@ import (
 const (
 	foretellEvery = 5 * time.Second // at the most often
 	foretellPart  = 100             // times as long as a forecast took passes until the next
+	copyPart      = 1000            // times as long as the pipeline copied its state
 	foretellDraws = 8
 )
 
@@ -81,12 +82,13 @@ func (f *foretelling) ObserveRound(r *core.Report) error {
 		return nil
 	}
 	still, beliefs := twin.Take(f.pipeline), f.beliefs.Clone()
-	f.group.Go(func() { f.forecast(still, beliefs, config, now) })
+	copied := f.stopwatch() - now
+	f.group.Go(func() { f.forecast(still, beliefs, config, now, copied) })
 	return nil
 }
 
 // forecast forecasts, and says when the next time is.
-func (f *foretelling) forecast(still *twin.Still, beliefs *twin.Beliefs, config *configs.Config, begun time.Duration) {
+func (f *foretelling) forecast(still *twin.Still, beliefs *twin.Beliefs, config *configs.Config, begun, copied time.Duration) {
 	forecast, err := f.forecaster.Forecast(f.ctx, still, PoliciesOf(config, true), beliefs, min(foretellDraws, twin.DrawsFor(len(still.View().Active))))
 	switch {
 	case f.ctx.Err() != nil:
@@ -98,7 +100,7 @@ func (f *foretelling) forecast(still *twin.Still, beliefs *twin.Beliefs, config 
 	now := f.stopwatch()
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.busy, f.due = false, now+max(foretellEvery, foretellPart*(now-begun))
+	f.busy, f.due = false, now+max(foretellEvery, foretellPart*(now-begun), copyPart*copied)
 }
 
 // end waits until nothing is forecast any more.
