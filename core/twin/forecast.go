@@ -6,6 +6,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/quartet-sched/quartet/core"
@@ -65,7 +66,7 @@ type Forecaster struct {
 
 // NewForecaster is one that has forecast nothing yet. The seed is that of the draws.
 func NewForecaster(seed uint64) *Forecaster {
-	return &Forecaster{seed: seed, calibrator: newCalibrator()}
+	return &Forecaster{seed: seed, calibrator: newCalibrator(seed)}
 }
 
 // DrawsFor is how many draws are worth their time for so many jobs: the bands of a few are rough, and many jobs are like many draws.
@@ -78,7 +79,8 @@ func (f *Forecaster) Forecast(ctx context.Context, s *Still, p Policies, b *Beli
 	if draws == 0 {
 		draws = DrawsFor(len(jobs))
 	}
-	futures, err := s.draw(ctx, p, b, f.seed, draws)
+	seed := core.NewStream(f.seed, "forecast/"+strconv.Itoa(v.Round)).Uint64()
+	futures, err := s.draw(ctx, p, b, seed, draws)
 	if err != nil {
 		return nil, err
 	}

@@ -1,14 +1,17 @@
 package twin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 )
 
 // Judge forecasts a run again and again while it goes on, so that it is known in the end how good forecasts of it are. It is an observer of the run, which waits for it.
+// It remembers all forecasts.
 type Judge struct {
 	Beliefs    *Beliefs
 	Forecaster *Forecaster
@@ -19,6 +22,27 @@ type Judge struct {
 
 	due       float64
 	Forecasts int
+
+	open         map[core.JobID]*awaited
+	starts, ends []judgement
+}
+
+// awaited are the forecasts of a job that is not known to have started or ended since.
+type awaited struct {
+	starts, ends []forecastBand
+}
+
+// forecastBand is a band and when it was shown.
+type forecastBand struct {
+	at   float64
+	band Band
+}
+
+// judgement is how a forecast was.
+type judgement struct {
+	lead   float64 // seconds from the forecast to its median
+	error  float64 // of the median, over the time that it really took
+	inside bool
 }
 
 // ObserveRound learns from the round, and forecasts when it is time.
@@ -29,19 +53,114 @@ func (j *Judge) ObserveRound(r *core.Report) error {
 	if err := j.Forecaster.ObserveRound(r); err != nil {
 		return err
 	}
+	j.judge(r)
 	if r.View.NowSeconds < j.due {
 		return nil
 	}
 	j.due = j.Next(r.View.NowSeconds)
 	j.Forecasts++
-	if _, err := j.Forecaster.Forecast(context.Background(), Take(j.Pipeline), j.Policies, j.Beliefs, j.Draws); err != nil {
+	f, err := j.Forecaster.Forecast(context.Background(), Take(j.Pipeline), j.Policies, j.Beliefs, j.Draws)
+	if err != nil {
 		return fmt.Errorf("forecast at %v s: %w", r.View.NowSeconds, err)
 	}
+	j.await(f)
 	return nil
 }
 
 // Never has the judge only learn.
 func (j *Judge) Never() { j.due = math.Inf(1) }
 
-// Calibration is how well the forecasts held.
+// Calibration is how well the forecasts held, as the forecaster tells it.
 func (j *Judge) Calibration() Calibration { return j.Forecaster.Calibration() }
+
+// await keeps the bands of a forecast.
+func (j *Judge) await(f *Forecast) {
+	if j.open == nil {
+		j.open = map[core.JobID]*awaited{}
+	}
+	for i := range f.Jobs {
+		of := &f.Jobs[i]
+		a := j.open[of.ID]
+		if a == nil {
+			a = &awaited{}
+			j.open[of.ID] = a
+		}
+		if !of.Running {
+			a.starts = append(a.starts, forecastBand{f.AtSeconds, of.Start})
+		}
+		a.ends = append(a.ends, forecastBand{f.AtSeconds, of.End})
+	}
+}
+
+// judge judges the forecasts of what happened in a round.
+func (j *Judge) judge(r *core.Report) {
+	for i := range r.Changes {
+		if c := &r.Changes[i]; c.Action == core.Start {
+			if a := j.open[c.Job]; a != nil {
+				j.starts = judge(j.starts, a.starts, r.View.NowSeconds)
+				a.starts = a.starts[:0]
+			}
+		}
+	}
+	for _, of := range r.Ended {
+		if a := j.open[of.ID]; a != nil && (of.State == core.Completed || of.State == core.Failed) {
+			j.ends = judge(j.ends, a.ends, of.FinishSeconds)
+		}
+		delete(j.open, of.ID)
+	}
+}
+
+func judge(to []judgement, bands []forecastBand, seconds float64) []judgement {
+	for _, f := range bands {
+		off := math.Abs(f.band.Median - seconds)
+		to = append(to, judgement{f.band.Median - f.at, off / max(seconds-f.at, 1), f.band.Holds(seconds)})
+	}
+	return to
+}
+
+// Held is how forecasts were.
+type Held struct {
+	Forecasts   int
+	Inside      int
+	ErrorRatio  float64 // median of how far the median of a band was off, over the time that it really took from the forecast on; NaN of no forecasts
+	LeadSeconds float64 // seconds from the forecast to the median of the band, at most
+}
+
+// Ratio is the part that held; NaN of none.
+func (h *Held) Ratio() float64 { return float64(h.Inside) / float64(h.Forecasts) }
+
+// deciles is how many parts Judge tells of.
+const deciles = 10
+
+// Starts are how all forecasts of starts were that it is known of, and, by how far ahead they looked, each tenth of them.
+func (j *Judge) Starts() (all Held, tenths []Held) { return held(j.starts) }
+
+// Ends are how forecasts of ends were.
+func (j *Judge) Ends() (all Held, tenths []Held) { return held(j.ends) }
+
+func held(list []judgement) (all Held, tenths []Held) {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b judgement) int { return cmp.Compare(a.lead, b.lead) })
+	for d := range deciles {
+		if part := list[len(list)*d/deciles : len(list)*(d+1)/deciles]; len(part) > 0 {
+			tenths = append(tenths, heldOf(part))
+		}
+	}
+	return heldOf(list), tenths
+}
+
+// heldOf is how some forecasts were, in order of their lead.
+func heldOf(list []judgement) Held {
+	h := Held{Forecasts: len(list), ErrorRatio: math.NaN()}
+	errors := make([]float64, len(list))
+	for i, of := range list {
+		if errors[i] = of.error; of.inside {
+			h.Inside++
+		}
+	}
+	if len(list) > 0 {
+		slices.Sort(errors)
+		h.ErrorRatio, h.LeadSeconds = quantile(errors, 0.5), list[len(list)-1].lead
+	}
+	return h
+}
