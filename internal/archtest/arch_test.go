@@ -66,7 +66,7 @@ var rooms = []room{
 	{"configs", []string{"core/...", "internal/yamlpos"}},
 	{".", []string{
 		"configs", "core", "core/backend", "core/backend/journal", "core/metrics", "core/sim", "core/timeline",
-		"core/tuning", "core/twin", "core/workload",
+		"core/stats", "core/tuning", "core/twin", "core/workload",
 		"admission/...", "allocation/...", "placement/...", "elasticity/...",
 	}},
 	{"cmd", []string{"..."}},
