@@ -24,11 +24,18 @@ type Plan struct {
 // Plan holds the next round of a run whose scheduler wrote a snapshot, or the first round when the name of the snapshot is
 // empty, and changes nothing. That of a simulation is its first round that knows of a job, at its own time.
 func (c *Composition) Plan(ctx context.Context, snapshot string) (*Plan, error) {
-	return c.foresee(ctx, snapshot, nil, nil)
+	return c.foresee(ctx, snapshot, foreseeing{})
 }
 
-// foresee is Plan with one more observer of the rounds, and a look at the pipeline after the last; nil for neither.
-func (c *Composition) foresee(ctx context.Context, snapshot string, watch func(*core.Pipeline) core.Observer, done func(*Plan, *core.Pipeline)) (*Plan, error) {
+// foreseeing is who looks at a plan while it is made; each may be nil.
+type foreseeing struct {
+	watch func(*core.Pipeline) core.Observer     // one more observer of the rounds
+	next  func(*core.Pipeline, core.Observation) // before the next round, with what it is told
+	done  func(*Plan, *core.Pipeline)            // after it
+}
+
+// foresee is Plan with somebody who looks on.
+func (c *Composition) foresee(ctx context.Context, snapshot string, by foreseeing) (*Plan, error) {
 	log := c.logger()
 	jobs, err := LoadWorkload(ctx, c.Config, log)
 	if err != nil {
@@ -54,8 +61,8 @@ func (c *Composition) foresee(ctx context.Context, snapshot string, watch func(*
 	if keeping, may := world.(core.Keeping); may && keeping.KeepsDevices() {
 		pipeline.KeepDevices()
 	}
-	if watch != nil {
-		pipeline.Tell(watch(pipeline))
+	if by.watch != nil {
+		pipeline.Tell(by.watch(pipeline))
 	}
 	var seen core.Backend = world
 	if memory, remembers := world.(core.Memory); remembers { // of a run that goes on
@@ -63,9 +70,16 @@ func (c *Composition) foresee(ctx context.Context, snapshot string, watch func(*
 	} else if snapshot == "" && !simulated {
 		seen = Late(world, FirstRoundSeconds)
 	}
+	if by.next != nil {
+		seen = overheard{seen, func(o core.Observation) {
+			if o.Decided == nil {
+				by.next(pipeline, o)
+			}
+		}}
+	}
 	err = pipeline.Run(ctx, seen)
-	if err == nil && done != nil {
-		done(p, pipeline)
+	if err == nil && by.done != nil {
+		by.done(p, pipeline)
 	}
 	if err := errors.Join(err, discardStages(&stages)); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/quartet-sched/quartet/configs"
@@ -24,6 +25,11 @@ type Twin struct {
 	Names      map[core.JobID]string
 
 	composition *Composition
+
+	// The run before its last round, and what the round was told.
+	before        *twin.Still
+	beliefsBefore *twin.Beliefs
+	seen          core.Observation
 }
 
 // Forecasting says how forecasts are made.
@@ -37,9 +43,13 @@ type Forecasting struct {
 // Twin repeats the rounds of a run whose scheduler wrote a snapshot, as Plan does, and holds the next one: the twin is the run after it.
 func (c *Composition) Twin(ctx context.Context, snapshot string, o Forecasting) (*Twin, error) {
 	t := c.newTwin(o)
-	_, err := c.foresee(ctx, snapshot, func(p *core.Pipeline) core.Observer { return t.rehearsing(p, o, 0) }, func(p *Plan, pipeline *core.Pipeline) {
-		t.Names = p.Names
-		t.take(pipeline)
+	_, err := c.foresee(ctx, snapshot, foreseeing{
+		watch: func(p *core.Pipeline) core.Observer { return t.rehearsing(p, o, 0) },
+		next:  t.takeBefore,
+		done: func(p *Plan, pipeline *core.Pipeline) {
+			t.Names = p.Names
+			t.take(pipeline)
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -50,13 +60,22 @@ func (c *Composition) Twin(ctx context.Context, snapshot string, o Forecasting) 
 // errReached ends a simulation at the moment of its twin.
 var errReached = errors.New("the moment is reached")
 
-// TwinAt simulates the composition up to its first round at or after a moment.
+// TwinAt simulates the composition up to its first round at or after a moment; at 0 up to the first that knows of a job.
 func (c *Composition) TwinAt(ctx context.Context, at time.Duration, o Forecasting) (*Twin, error) {
 	t := c.newTwin(o)
 	t.Names = map[core.JobID]string{}
 	silent := *c
 	silent.Dir, silent.Keep, silent.Brief = "", false, true
+	var pipeline *core.Pipeline
+	silent.Attach = func(s Session) (Attachment, error) {
+		return Attachment{Backend: overheard{s.Backend, func(o core.Observation) {
+			if t.before == nil && o.NowSeconds >= at.Seconds() && (at > 0 || slices.ContainsFunc(o.Events, submits)) {
+				t.takeBefore(pipeline, o)
+			}
+		}}}, nil
+	}
 	silent.Watch = func(p *core.Pipeline, _ core.Backend) core.Observer {
+		pipeline = p
 		rehearsing := t.rehearsing(p, o, at.Seconds())
 		return observerFunc(func(r *core.Report) error {
 			if err := rehearsing.ObserveRound(r); err != nil {
@@ -67,7 +86,7 @@ func (c *Composition) TwinAt(ctx context.Context, at time.Duration, o Forecastin
 					t.Names[e.Job] = e.Spec.Name
 				}
 			}
-			if r.View.NowSeconds < at.Seconds() {
+			if t.before == nil {
 				return nil
 			}
 			t.take(p)
@@ -109,6 +128,30 @@ func (t *Twin) rehearsing(p *core.Pipeline, o Forecasting, until float64) core.O
 		judge.Never()
 	}
 	return judge
+}
+
+// takeBefore takes the run as it stands before the round that is told an observation.
+func (t *Twin) takeBefore(p *core.Pipeline, seen core.Observation) {
+	t.before, t.beliefsBefore, t.seen = twin.Take(p), t.Beliefs.Clone(), seen
+	t.seen.Events = slices.Clone(seen.Events)
+}
+
+// submits reports whether an event is that of a job that comes.
+func submits(e core.Event) bool { return e.Kind == core.JobSubmitted }
+
+// overheard is a backend of which somebody is told what the next round is told.
+type overheard struct {
+	core.Backend
+	told func(core.Observation)
+}
+
+// Next tells it before the round is held.
+func (b overheard) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	o, err := b.Backend.Next(ctx, w)
+	if err == nil {
+		b.told(o)
+	}
+	return o, err
 }
 
 func (t *Twin) take(p *core.Pipeline) {

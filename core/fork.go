@@ -34,9 +34,22 @@ func (p *Pipeline) Fork() *Pipeline {
 		options: p.options, stopwatch: p.stopwatch, keeps: p.keeps, hears: p.hears, standing: p.standing,
 		inherited: p.inheritance(),
 	}
-	f.resumption.asked = p.resumption.asked
+	f.resumption.asked, f.resumption.taken = p.resumption.asked, p.resumption.taken
+	if learned, behind := p.resumption.behindOf(p.state.view.Round); behind { // the stages are yet to take over from others
+		f.inherited = &Inheritance{learned: learned}
+		f.resumption.taken = &Resumed{Why: "another scheduler decided before"}
+	}
 	f.state.forkFrom(&p.state)
 	return f
+}
+
+// behindOf is what the stages of the next round take up that others learned, where these decided so far.
+func (r *resumption) behindOf(round int) ([]Learned, bool) {
+	if r.memory == nil || r.memory.Replaying() {
+		return nil, false
+	}
+	learned := r.memory.Learned()
+	return learned, r.behind || round == 0 && !r.asked && len(learned) > 0
 }
 
 // Decide makes stages those that decide in a fork. Same says that they are second instances of those that decided in the first pipeline: they go on where those

@@ -28,18 +28,21 @@ type twinFlags struct {
 	rehearsals int
 }
 
+func (f *twinFlags) registerRehearsals(c *cobra.Command) {
+	c.Flags().IntVar(&f.rehearsals, "rehearsals", 16, "with --at, how many forecasts of earlier moments the bands are calibrated by; 0 for none, of a running scheduler too")
+}
+
 func (f *twinFlags) registerDraws(c *cobra.Command) {
 	c.Flags().DurationVar(&f.at, "at", 0, "with -f, moment of the simulation, instead of its first round")
 	c.Flags().IntVar(&f.draws, "draws", 0, "how many futures are simulated; 0 for 16, and less where jobs are very many")
 	c.Flags().StringVar(&f.work, "work", twin.WorkDeclared, "how much work jobs are believed to have: declared, history, drawn")
 	c.Flags().StringVar(&f.arrivals, "arrivals", twin.ArrivalsRecent, "jobs that are believed to arrive: recent, none")
-	c.Flags().IntVar(&f.rehearsals, "rehearsals", 16, "with --at, how many forecasts of earlier moments the bands are calibrated by; 0 for none, of a running scheduler too")
 	mustComplete(c, "work", []string{twin.WorkDeclared, twin.WorkHistory, twin.WorkDrawn})
 	mustComplete(c, "arrivals", []string{twin.ArrivalsRecent, twin.ArrivalsNone})
 }
 
-// forecasting is how the flags have it.
-func (f *twinFlags) forecasting() (quartet.Forecasting, error) {
+// forecasting is how the flags have it, and what is wrong with them.
+func (f *twinFlags) forecasting(c *cobra.Command) (quartet.Forecasting, core.Diagnostics) {
 	var found core.Diagnostics
 	oneOf := func(flag, value string, valid ...string) {
 		if !slices.Contains(valid, value) {
@@ -60,36 +63,28 @@ func (f *twinFlags) forecasting() (quartet.Forecasting, error) {
 	if f.at < 0 {
 		found = append(found, core.Diagnostic{Position: core.Position{File: "--at"}, Summary: "must not be negative"})
 	}
-	return quartet.Forecasting{Beliefs: twin.BeliefOptions{Work: f.work, Arrivals: f.arrivals}, Draws: f.draws, Rehearsals: f.rehearsals}, found.Err()
+	if c.Flags().Changed("at") && len(f.files) == 0 {
+		found = append(found, core.Diagnostic{Position: core.Position{File: "--at"}, Summary: "is a moment of a simulation, only with -f", Hint: "a running scheduler is taken as it is now"})
+	}
+	if f.at > 0 && f.jobs != "" {
+		found = append(found, core.Diagnostic{Position: core.Position{File: "--at"}, Summary: "is a moment of a simulation, and --jobs is for a run that has not begun"})
+	}
+	return quartet.Forecasting{Beliefs: twin.BeliefOptions{Work: f.work, Arrivals: f.arrivals}, Draws: f.draws, Rehearsals: f.rehearsals}, found
 }
 
 // twin makes the twin that the flags name, and has something done with it.
-func (a *app) twin(c *cobra.Command, f *twinFlags, do func(ctx context.Context, t *quartet.Twin) error) error {
-	ctx := c.Context()
-	o, err := f.forecasting()
-	if err != nil {
-		return err
-	}
+func (a *app) twin(ctx context.Context, f *twinFlags, o quartet.Forecasting, do func(t *quartet.Twin) error) error {
 	of := func(config *configs.Config, snapshot string) error {
-		t, err := (&quartet.Composition{Config: config, Log: a.logger()}).Twin(ctx, snapshot, o)
+		c := &quartet.Composition{Config: config, Log: a.logger()}
+		make := func() (*quartet.Twin, error) { return c.Twin(ctx, snapshot, o) }
+		if f.at > 0 {
+			make = func() (*quartet.Twin, error) { return c.TwinAt(ctx, f.at, o) }
+		}
+		t, err := make()
 		if err != nil {
 			return err
 		}
-		return do(ctx, t)
-	}
-	if len(f.files) > 0 {
-		config, err := f.configFlags.load(ctx, a, "")
-		if err != nil {
-			return err
-		}
-		t, err := (&quartet.Composition{Config: config, Log: a.logger()}).TwinAt(ctx, f.at, o)
-		if err != nil {
-			return err
-		}
-		return do(ctx, t)
-	}
-	if c.Flags().Changed("at") {
-		return problem("--at", "is a moment of a simulation, only with -f", "a running scheduler is forecast as it is now")
+		return do(t)
 	}
 	if f.meant() {
 		return f.with(ctx, func(client orders) error {
@@ -104,8 +99,19 @@ func (a *app) twin(c *cobra.Command, f *twinFlags, do func(ctx context.Context, 
 			return on.Reads(of(config, ""))
 		})
 	}
+	if len(f.files) > 0 || f.jobs != "" {
+		load := f.load
+		if f.jobs == "" {
+			load = func(ctx context.Context, a *app) (*configs.Config, error) { return f.configFlags.load(ctx, a, "") }
+		}
+		config, err := load(ctx, a)
+		if err != nil {
+			return err
+		}
+		return of(config, "")
+	}
 	if len(f.sets) > 0 {
-		return problem("--set", "changes a config, only with -f or --context", "the running scheduler has its own")
+		return problem("--set", "changes a config, only with -f, --jobs or --context", "the running scheduler has its own")
 	}
 	return f.with(ctx, func(client orders) error { return a.withSnapshot(ctx, client, of) })
 }
@@ -126,8 +132,12 @@ not looked up.`,
   quartet forecast train-7 train-8 -o json
   quartet forecast -f my.yaml --at 6h`,
 		RunE: func(c *cobra.Command, names []string) error {
-			return a.twin(c, &f, func(ctx context.Context, t *quartet.Twin) error {
-				forecast, err := t.Forecast(ctx, f.draws)
+			o, found := f.forecasting(c)
+			if err := found.Err(); err != nil {
+				return err
+			}
+			return a.twin(c.Context(), &f, o, func(t *quartet.Twin) error {
+				forecast, err := t.Forecast(c.Context(), f.draws)
 				if err != nil {
 					return err
 				}
@@ -137,6 +147,7 @@ not looked up.`,
 	}
 	f.configFlags.register(a, c)
 	f.registerDraws(c)
+	f.registerRehearsals(c)
 	f.schedulerFlags.register(c)
 	return c
 }

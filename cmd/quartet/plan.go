@@ -22,8 +22,9 @@ import (
 )
 
 func (a *app) planCommand() *cobra.Command {
-	var f runFlags
 	s := schedulerFlags{app: a}
+	w := whatIfFlags{twinFlags: twinFlags{schedulerFlags: &s}}
+	f := &w.runFlags
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Show what the next round would do, without doing it",
@@ -36,16 +37,30 @@ which the scheduler was started.
 
 With --context it reads a Kubernetes cluster, as you may, and shows what a scheduler decides that
 takes over there now: by the composition that is installed, or that of -f, changed by --set.
---namespace is then that of the scheduler.`,
+--namespace is then that of the scheduler.
+
+With --drain, --add, --policy or --submit it shows what would change: of which jobs the next round
+would decide otherwise, and two futures side by side, without and with the change, simulated several
+times from the present state on. Each pair has the same work left, failures and arrivals. --at has
+it begin in the course of a simulation.`,
 		Example: `  quartet plan
   quartet plan --run train -o json
   quartet plan -f my.yaml --jobs jobs.yaml
   quartet plan --context prod
-  quartet plan --context prod --set pipeline.allocation.type=las`,
+  quartet plan --context prod --set pipeline.allocation.type=las
+  quartet plan --drain node-3 --for 6h
+  quartet plan --policy las.yaml --submit jobs.yaml --horizon 24h
+  quartet plan -f my.yaml --at 6h --add big=4`,
 		Args: byFlag,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if asked, err := w.asked(c); asked || err != nil {
+				if err != nil {
+					return err
+				}
+				return a.whatIf(c, &w)
+			}
 			if s.meant() {
-				return s.with(c.Context(), func(client orders) error { return a.planCluster(c.Context(), client, &s.kubeFlags, &f) })
+				return s.with(c.Context(), func(client orders) error { return a.planCluster(c.Context(), client, &s.kubeFlags, f) })
 			}
 			if len(f.files) > 0 || f.jobs != "" {
 				load := f.load
@@ -67,6 +82,7 @@ takes over there now: by the composition that is installed, or that of -f, chang
 	f.usual = runConfig
 	f.simulateFlags.register(a, c)
 	c.Flags().StringVar(&f.jobs, "jobs", "", "job file, instead of the config's workload")
+	w.register(a, c)
 	s.register(c)
 	return c
 }

@@ -63,6 +63,9 @@ func Resume(ctx context.Context, c Config, settings core.Settings, from Standing
 // awaitNodes schedules what becomes of the nodes, and that those which are on their way come when they are expected.
 func (s *Simulator) awaitNodes(changes []NodeChange) {
 	e := &s.nodes
+	for i := range e.schedule { // evictions, which know no past
+		e.schedule[i].at += s.now
+	}
 	for _, c := range changes {
 		if int(c.Node) < len(s.cluster.Nodes) {
 			e.schedule = append(e.schedule, nodeEvent{at: max(c.AtSeconds, s.now), node: c.Node, to: c.To})

@@ -66,8 +66,8 @@ var rooms = []room{
 	{"plugins", []string{"core/...", "internal/yamlpos"}},
 	{"configs", []string{"core/...", "internal/yamlpos"}},
 	{".", []string{
-		"configs", "core", "core/backend", "core/backend/journal", "core/metrics", "core/sim", "core/synthesizer", "core/timeline", "core/twin",
-		"core/tuning", "core/workload",
+		"configs", "core", "core/backend", "core/backend/journal", "core/metrics", "core/sim", "core/stats", "core/synthesizer", "core/timeline",
+		"core/tuning", "core/twin", "core/workload",
 		"admission/...", "allocation/...", "placement/...", "elasticity/...",
 	}},
 	{"cmd", []string{"..."}},
