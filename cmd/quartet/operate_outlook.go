@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -127,7 +128,8 @@ func expectedColumns(m *moreColumns[*controlv1.Job], jobs []*controlv1.Job, word
 			name string
 			of   func(*controlv1.Band) *float64
 		}{
-			{"low_s", func(b *controlv1.Band) *float64 { return b.Low }}, {"s", func(b *controlv1.Band) *float64 { return b.Median }},
+			{"low_s", func(b *controlv1.Band) *float64 { return b.Low }},
+			{"s", func(b *controlv1.Band) *float64 { return b.Median }},
 			{"high_s", func(b *controlv1.Band) *float64 { return b.High }},
 		} {
 			m.add(render.Column{Name: name + "_" + part.name, Numeric: true}, func(j *controlv1.Job) any {
@@ -161,7 +163,7 @@ func position(o *controlv1.Outlook) string {
 	if o.GetPosition() == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d", o.GetPosition())
+	text := strconv.FormatUint(uint64(o.GetPosition()), 10)
 	if ahead := o.GetAhead(); len(ahead) > 0 {
 		const most = 5
 		text += ", after " + strings.Join(ahead[:min(len(ahead), most)], ", ")
