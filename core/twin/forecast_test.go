@@ -151,6 +151,9 @@ func TestForecastsOfPublishedWorkloads(t *testing.T) {
 		"SRTF on Philly":           {"papers/philly/las.yaml", philly + ";pipeline.allocation={type: srtf}"},
 	} {
 		for _, estimate := range []string{"", "estimate={source: noisy, sigma: 0.84}", "estimate={source: none}"} {
+			if strings.HasPrefix(name, "SRTF") && strings.Contains(estimate, "none") {
+				continue // it goes by what is declared
+			}
 			t.Run(name+" "+estimate, func(t *testing.T) {
 				sets := strings.FieldsFunc(tc.sets+";"+estimate, func(r rune) bool { return r == ';' })
 				c, err := quartet.Load(quartet.Builtins(), quartet.Options{Files: []string{tc.file}, Sets: sets, Env: os.LookupEnv})
