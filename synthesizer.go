@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/synthesizer"
@@ -23,7 +22,7 @@ func (e *execution) newSynthesizer(decided *policies, real bool) (s *synthesizer
 		alternative := e.Alternatives[i].Config
 		candidates[i] = synthesizer.Candidate{
 			Name: e.Alternatives[i].Name, Policies: PoliciesOf(alternative, false),
-			Compose: func() (*core.Composition, error) { return e.compose(decided, alternative) },
+			Compose: func() (*core.Composition, error) { return e.compose(decided, i) },
 		}
 	}
 	s = synthesizer.New(synthesizer.Settings{
@@ -51,8 +50,8 @@ func (e *execution) beliefs() synthesizer.Believer {
 }
 
 // compose makes the stages of an alternative, which are to take over.
-func (e *execution) compose(decided *policies, alternative *configs.Config) (*core.Composition, error) {
-	next := withPolicies(e.Config, alternative)
+func (e *execution) compose(decided *policies, i int) (*core.Composition, error) {
+	alternative, next := e.Alternatives[i].Config, e.Config.Choosing(i)
 	identity, err := identityOf(next, e.jobs)
 	if err != nil {
 		return nil, err
@@ -63,7 +62,7 @@ func (e *execution) compose(decided *policies, alternative *configs.Config) (*co
 	}
 	stages, err := BuildStages(alternative, e.log)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, discardStages(&stages))
 	}
 	return &core.Composition{
 		Stages: stages, Options: alternative.Round.Options(), Identity: identity, Config: string(resolved), Files: filesOf(&stages),

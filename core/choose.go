@@ -27,9 +27,7 @@ func (p *Pipeline) choose(ctx context.Context) error {
 	}
 	if !r.chose {
 		r.chose = true
-		if err := p.restoreChooser(); err != nil {
-			return err
-		}
+		p.restoreChooser()
 	}
 	p.state.asking = chooserID
 	c, err := p.chooser.Choose(ctx, p)
@@ -43,21 +41,17 @@ func (p *Pipeline) choose(ctx context.Context) error {
 	return p.replace(c)
 }
 
-// restoreChooser gives the chooser what it had learned when the run was left.
-func (p *Pipeline) restoreChooser() error {
+// restoreChooser gives the chooser what it had learned when the run was left. One that cannot take it up begins anew, and tells so itself: the run goes on.
+func (p *Pipeline) restoreChooser() {
 	s, may := p.chooser.(Snapshotter)
 	if !may || p.resumption.memory == nil {
-		return nil
+		return
 	}
 	learned := p.resumption.memory.Learned()
 	at := slices.IndexFunc(learned, func(l Learned) bool { return l.Component == chooserID })
-	if at < 0 {
-		return nil
+	if at >= 0 {
+		_ = s.Restore(learned[at].Data)
 	}
-	if err := s.Restore(learned[at].Data); err != nil {
-		return fmt.Errorf("component %q: go on: %w", chooserID, err)
-	}
-	return nil
 }
 
 // chooserLearned is what the chooser learned, as a list.

@@ -30,6 +30,16 @@ func newBandit(n int) bandit {
 	return bandit{Weight: make([]float64, n), Sum: make([]float64, n), Squares: make([]float64, n)}
 }
 
+// of reports whether it is of so many candidates.
+func (b *bandit) of(n int) bool {
+	for _, s := range b.InForce {
+		if s.Of < 0 || s.Of >= n {
+			return false
+		}
+	}
+	return len(b.Weight) == n && len(b.Sum) == n && len(b.Squares) == n
+}
+
 // observe credits the jobs that ended.
 func (b *bandit) observe(r *core.Report, inForce int, horizon float64) {
 	now := r.View.NowSeconds
@@ -102,22 +112,22 @@ func (b *bandit) giveUp(i int) {
 }
 
 // play has the candidate of the least bound take over, the first of several.
-func (s *Synthesizer) play(v *core.View) (*core.Composition, error) {
+func (s *Synthesizer) play(v *core.View) *core.Composition {
 	s.is.Looks++
 	best := s.is.InForce
 	if s.bandit.Weight[best] < 1 {
 		if v.NowSeconds-s.is.Since < s.settings.HorizonSeconds || len(v.Active) == 0 {
-			return nil, nil // of the one in force nothing is known yet
+			return nil // of the one in force nothing is known yet
 		}
 		s.bandit.giveUp(best)
 	}
 	for i := range s.candidates {
-		if s.bandit.bound(i) < s.bandit.bound(best)+math.Log1p(-s.settings.MarginRatio) {
+		if !s.is.barred(i, v.NowSeconds) && s.bandit.bound(i) < s.bandit.bound(best)+math.Log1p(-s.settings.MarginRatio) {
 			best = i
 		}
 	}
 	if best == s.is.InForce {
-		return nil, nil
+		return nil
 	}
 	why := fmt.Sprintf("of %q too little is known", s.name(best))
 	if bound := s.bandit.bound(best); !math.IsInf(bound, -1) {
@@ -125,6 +135,5 @@ func (s *Synthesizer) play(v *core.View) (*core.Composition, error) {
 			math.Exp(bound), s.name(best), math.Exp(s.bandit.bound(s.is.InForce)), s.name(s.is.InForce))
 	}
 	nothing := metrics.Number(math.NaN())
-	s.is.change(v, best, metrics.Switch{Why: why, GainRatio: nothing, LowRatio: nothing, HighRatio: nothing}, s.candidates)
-	return s.compose(why)
+	return s.replace(v, best, metrics.Switch{Why: why, GainRatio: nothing, LowRatio: nothing, HighRatio: nothing})
 }

@@ -174,11 +174,16 @@ func (s *Synthesizer) Snapshot() ([]byte, error) {
 func (s *Synthesizer) Restore(learned []byte) error {
 	var was kept
 	if err := json.Unmarshal(learned, &was); err != nil {
-		return fmt.Errorf("what the synthesizer had learned: %w", err)
+		err = fmt.Errorf("what the synthesizer had learned: %w", err)
+		s.log.Warn("the choice between compositions begins anew", "why", err)
+		return err
 	}
 	n := len(s.candidates)
-	if len(was.Names) != n || len(was.Seconds) != n || len(was.Barred) != n || len(was.Failed) != n || was.InForce < 0 || was.InForce >= n {
+	if len(was.Names) != n || len(was.Seconds) != n || len(was.Barred) != n || len(was.Failed) != n || !was.Bandit.of(n) || was.InForce < 0 || was.InForce >= n {
 		return nil
+	}
+	if p := was.Promise; p != nil && (p.From < 0 || p.From >= n || len(p.Ends) != len(p.Jobs)) {
+		was.Promise = nil
 	}
 	for i := range s.candidates {
 		if was.Names[i] != s.name(i) {

@@ -199,19 +199,19 @@ func (s *Synthesizer) lookBeside(ctx context.Context, p *core.Pipeline) {
 }
 
 // arrived takes what came of a look in the background; over says that a candidate takes over.
-func (s *Synthesizer) arrived(v *core.View) (c *core.Composition, over bool, err error) {
+func (s *Synthesizer) arrived(v *core.View) (c *core.Composition, over bool) {
 	select {
 	case <-s.pending.done:
 	default:
-		return nil, false, nil
+		return nil, false
 	}
 	was := s.pending
 	was.cancel()
 	s.pending = nil
 	if was.err != nil {
 		s.log.Warn("a look ahead was given up", "why", was.err)
-		return nil, false, nil
+		return nil, false
 	}
-	c, err = s.follow(v, was.found)
-	return c, c != nil, err
+	c = s.follow(v, was.found)
+	return c, c != nil
 }

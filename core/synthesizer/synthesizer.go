@@ -116,11 +116,11 @@ func New(s Settings, candidates []Candidate, b Believer, log *slog.Logger) *Synt
 func (s *Synthesizer) Choose(ctx context.Context, p *core.Pipeline) (*core.Composition, error) {
 	v := p.View()
 	if s.deciding != s.is.InForce { // the run was left, and goes on
-		return s.compose(fmt.Sprintf("%q decided when the run was left", s.name(s.is.InForce)))
+		return s.goOn(v)
 	}
 	if s.pending != nil {
-		if c, over, err := s.arrived(v); over || err != nil {
-			return c, err
+		if c, over := s.arrived(v); over {
+			return c, nil
 		}
 	}
 	if v.Round == 0 || v.Round-s.lastLook.round < s.settings.EveryRounds || v.NowSeconds-s.lastLook.seconds < s.settings.PauseSeconds {
@@ -128,13 +128,13 @@ func (s *Synthesizer) Choose(ctx context.Context, p *core.Pipeline) (*core.Compo
 	}
 	s.lastLook = mark{v.Round, v.NowSeconds}
 	if back, why := s.is.broken(v, s.settings.HorizonSeconds); back {
-		return s.takeBack(v, why)
+		return s.takeBack(v, why), nil
 	}
 	if s.is.Switches() > 0 && v.NowSeconds-s.is.Since < residence*s.settings.HorizonSeconds {
 		return nil, nil
 	}
 	if s.settings.Method == Bandit {
-		return s.play(v)
+		return s.play(v), nil
 	}
 	if s.settings.Background {
 		s.lookBeside(ctx, p)
@@ -144,51 +144,81 @@ func (s *Synthesizer) Choose(ctx context.Context, p *core.Pipeline) (*core.Compo
 	if err != nil {
 		return nil, err
 	}
-	return s.follow(v, found)
+	return s.follow(v, found), nil
 }
 
 // name is that of a candidate.
 func (s *Synthesizer) name(i int) string { return s.candidates[i].Name }
 
-// compose makes the stages of the candidate in force.
-func (s *Synthesizer) compose(why string) (*core.Composition, error) {
-	c, err := s.candidates[s.is.InForce].Compose()
+// compose makes the stages of a candidate. One that cannot be made is not chosen for a while: nil.
+func (s *Synthesizer) compose(v *core.View, to int, why string) *core.Composition {
+	c, err := s.candidates[to].Compose()
 	if err != nil {
-		return nil, fmt.Errorf("candidate %q: %w", s.name(s.is.InForce), err)
+		s.log.Error("a candidate could not be made, and does not take over", "candidate", s.name(to), "error", err)
+		s.is.bar(to, v.NowSeconds, s.settings.HorizonSeconds)
+		return nil
 	}
-	c.Why, s.deciding = why, s.is.InForce
+	c.Why = why
+	return c
+}
+
+// replace has a candidate take over; nil where it cannot be made, and nothing has changed but that it is barred.
+func (s *Synthesizer) replace(v *core.View, to int, l metrics.Switch) *core.Composition {
+	c := s.compose(v, to, l.Why)
+	if c == nil {
+		return nil
+	}
+	s.is.change(v, to, l, s.candidates)
+	s.deciding = to
+	return c
+}
+
+// goOn has the candidate decide that did when the run was left. Where it cannot be made, the one stays that the run began with.
+func (s *Synthesizer) goOn(v *core.View) (*core.Composition, error) {
+	was, nothing := s.is.InForce, metrics.Number(math.NaN())
+	c := s.compose(v, was, fmt.Sprintf("%q decided when the run was left", s.name(was)))
+	if c == nil {
+		why := fmt.Sprintf("%q decided when the run was left, and could not be made again", s.name(was))
+		s.is.change(v, s.deciding, metrics.Switch{Why: why, GainRatio: nothing, LowRatio: nothing, HighRatio: nothing}, s.candidates)
+		return nil, nil
+	}
+	s.deciding = was
 	return c, nil
 }
 
 // follow does what a look found.
-func (s *Synthesizer) follow(v *core.View, f *finding) (*core.Composition, error) {
+func (s *Synthesizer) follow(v *core.View, f *finding) *core.Composition {
 	s.is.Looks++
 	for _, why := range f.failed {
 		s.log.Warn("a candidate could not be simulated", "why", why)
 	}
 	proposed := s.proposed
 	if s.proposed = f.to; f.to < 0 || proposed < 0 { // several may be as good, and another of them be found
-		return nil, nil
+		return nil
 	}
 	s.proposed = -1
 	why := fmt.Sprintf("%q is expected to take %.1f %% less than %q (%.1f to %.1f %%)",
 		s.name(f.to), 100*f.gain, s.name(s.is.InForce), 100*f.low, 100*f.high)
-	s.is.change(v, f.to, metrics.Switch{Why: why, GainRatio: metrics.Number(f.gain), LowRatio: metrics.Number(f.low), HighRatio: metrics.Number(f.high)}, s.candidates)
-	s.is.Promise = f.promise
-	return s.compose(why)
+	c := s.replace(v, f.to, metrics.Switch{Why: why, GainRatio: metrics.Number(f.gain), LowRatio: metrics.Number(f.low), HighRatio: metrics.Number(f.high)})
+	if c != nil {
+		s.is.Promise = f.promise
+	}
+	return c
 }
 
-// takeBack returns to the candidate before.
-func (s *Synthesizer) takeBack(v *core.View, why string) (*core.Composition, error) {
+// takeBack returns to the candidate before. Where that cannot be made, the one in force stays.
+func (s *Synthesizer) takeBack(v *core.View, why string) *core.Composition {
 	s.Close() // what it would find is of the one in force
 	s.proposed = -1
-	to := s.is.Promise.From
-	s.is.bar(s.is.InForce, v.NowSeconds, s.settings.HorizonSeconds)
+	failed, to := s.is.InForce, s.is.Promise.From
 	s.is.Promise = nil
-	why = fmt.Sprintf("%q did not do as expected: %s", s.name(s.is.InForce), why)
+	why = fmt.Sprintf("%q did not do as expected: %s", s.name(failed), why)
 	nothing := metrics.Number(math.NaN())
-	s.is.change(v, to, metrics.Switch{Why: why, TakenBack: true, GainRatio: nothing, LowRatio: nothing, HighRatio: nothing}, s.candidates)
-	return s.compose(why)
+	c := s.replace(v, to, metrics.Switch{Why: why, TakenBack: true, GainRatio: nothing, LowRatio: nothing, HighRatio: nothing})
+	if c != nil {
+		s.is.bar(failed, v.NowSeconds, s.settings.HorizonSeconds)
+	}
+	return c
 }
 
 // ObserveRound notes what became of jobs.
