@@ -90,6 +90,7 @@ type Composition struct {
 	// Plugins tells of the policies in processes of their own; nil when there are none.
 	Plugins Plugins
 
+	chosen  func(alternative int)                         // is told who takes over, between two rounds; nil for nobody
 	believe func(*workload.Workload) synthesizer.Believer // in the place of what the run teaches; nil outside of tests
 }
 

@@ -66,7 +66,12 @@ func (e *execution) compose(decided *policies, i int) (*core.Composition, error)
 	}
 	return &core.Composition{
 		Stages: stages, Options: alternative.Round.Options(), Identity: identity, Config: string(resolved), Files: filesOf(&stages),
-		Begun: func(_ int, taken *core.Resumed) { decided.choose(alternative, stages, taken) },
+		Begun: func(_ int, taken *core.Resumed) {
+			decided.choose(alternative, stages, taken)
+			if e.chosen != nil {
+				e.chosen(i)
+			}
+		},
 	}, nil
 }
 

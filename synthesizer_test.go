@@ -106,3 +106,55 @@ func TestARunThatChoseIsRepeated(t *testing.T) {
 		t.Errorf("decisions differ:\n%s", diff)
 	}
 }
+
+// Forecasts and what-ifs of a run that chose begin with the composition in force, and say that later switches are not foreseen.
+func TestATwinOfARunThatChose(t *testing.T) {
+	c := compose(t, quartet.Builtins(), crowded("twin"))
+	m := simulate(t, c).Summary.Synthesizer
+	if len(m.Log) == 0 {
+		t.Fatal("the run does not switch")
+	}
+	first, at := m.Log[0], time.Duration(float64(m.Log[0].AtSeconds)+1)*time.Second
+	for name, tc := range map[string]struct {
+		at   time.Duration
+		want string
+	}{
+		"before the first switch": {time.Duration(float64(first.AtSeconds)/2) * time.Second, first.From}, "after it": {at, first.To},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told, err := compose(t, quartet.Builtins(), crowded("twin")).TwinAt(t.Context(), tc.at, quartet.Forecasting{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stages, err := told.Policies().Make()
+			if err != nil {
+				t.Fatal(err)
+			}
+			allocations := map[string]string{"fifo": "allocation/fifo", "srtf": "allocation/srtf", "gated": "allocation/las"}
+			if got := stages.Allocation.ID; got != allocations[tc.want] {
+				t.Errorf("decides by %s, want %s", got, allocations[tc.want])
+			}
+			f, err := told.Forecast(t.Context(), 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := compose(t, quartet.Builtins(), crowded("bandit"))
+			w, err := told.WhatIf(t.Context(), &quartet.Change{Policy: other.Config, Horizon: time.Hour}, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			note := "\"" + tc.want + "\" is taken to decide from now on"
+			for _, notes := range [][]string{f.Notes, w.Notes} {
+				if !slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, note) }) {
+					t.Errorf("notes are %q, want one that begins with %s", notes, note)
+				}
+			}
+			if !slices.ContainsFunc(w.Notes, func(n string) bool { return strings.Contains(n, "has a synthesizer") }) {
+				t.Errorf("notes are %q, want one of the candidates that are left out", w.Notes)
+			}
+			if text, err := told.WithPolicies(c.Alternatives[1].Config).Resolved(); err != nil || bytes.Contains(text, []byte("synthesizer")) {
+				t.Errorf("error %v; with the policies of a candidate, the config is\n%s", err, text)
+			}
+		})
+	}
+}

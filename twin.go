@@ -25,6 +25,7 @@ type Twin struct {
 	Names      map[core.JobID]string
 
 	composition *Composition
+	deciding    int // the alternative that does, where the config has several
 
 	// The run before its last round, and what the round was told.
 	before        *twin.Still
@@ -66,6 +67,7 @@ func (c *Composition) TwinAt(ctx context.Context, at time.Duration, o Forecastin
 	t.Names = map[core.JobID]string{}
 	silent := *c
 	silent.Dir, silent.Keep, silent.Brief = "", false, true
+	silent.chosen = func(alternative int) { t.deciding = alternative }
 	var pipeline *core.Pipeline
 	silent.Attach = func(s Session) (Attachment, error) {
 		return Attachment{Backend: overheard{s.Backend, func(o core.Observation) {
@@ -127,7 +129,10 @@ func (t *Twin) rehearsing(p *core.Pipeline, o Forecasting, until float64) core.O
 	if o.Rehearsals == 0 {
 		judge.Never()
 	}
-	return judge
+	return observerFunc(func(r *core.Report) error {
+		judge.Policies = t.Policies() // another composition may have taken over
+		return judge.ObserveRound(r)
+	})
 }
 
 // takeBefore takes the run as it stands before the round that is told an observation.
@@ -160,8 +165,25 @@ func (t *Twin) take(p *core.Pipeline) {
 	t.Round, t.NowSeconds, t.Cluster = v.Round, v.NowSeconds, v.Cluster
 }
 
-// Policies are second instances of those of the run.
-func (t *Twin) Policies() twin.Policies { return PoliciesOf(t.composition.Config, true) }
+// Policies are second instances of those that decide in the run.
+func (t *Twin) Policies() twin.Policies { return PoliciesOf(t.inForce(), true) }
+
+// inForce is the config whose policies decide.
+func (t *Twin) inForce() *configs.Config {
+	if a := t.composition.Alternatives; len(a) > 0 {
+		return a[t.deciding].Config
+	}
+	return t.composition.Config
+}
+
+// choiceNotes tell what is not foreseen of a run that chooses between compositions.
+func (t *Twin) choiceNotes() []string {
+	a := t.composition.Alternatives
+	if len(a) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%q is taken to decide from now on: when other candidates of the synthesizer take over is not foreseen", a[t.deciding].Name)}
+}
 
 // PoliciesOf are second instances of the policies of a config, which keep nothing of what they learn.
 func PoliciesOf(c *configs.Config, same bool) twin.Policies {
@@ -173,7 +195,11 @@ func PoliciesOf(c *configs.Config, same bool) twin.Policies {
 
 // Forecast is what is expected of the run.
 func (t *Twin) Forecast(ctx context.Context, draws int) (*twin.Forecast, error) {
-	return t.Forecaster.Forecast(ctx, t.Still, t.Policies(), t.Beliefs, draws)
+	f, err := t.Forecaster.Forecast(ctx, t.Still, t.Policies(), t.Beliefs, draws)
+	if err == nil {
+		f.Notes = append(f.Notes, t.choiceNotes()...)
+	}
+	return f, err
 }
 
 type observerFunc func(*core.Report) error

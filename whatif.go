@@ -194,9 +194,11 @@ func like(c *core.Cluster, name string) (core.AddedNode, bool) {
 	return core.AddedNode{}, false
 }
 
-// WithPolicies is the config of the run with the policies and rounds of another. It is to be checked.
+// WithPolicies is the config of the run with the policies and rounds of another, and no others to choose from. It is to be checked.
 func (t *Twin) WithPolicies(other *configs.Config) *configs.Config {
-	return withPolicies(t.composition.Config, other)
+	both := withPolicies(t.composition.Config, other)
+	both.Synthesizer, both.Alternatives = configs.DefaultSynthesizer(), nil
+	return both
 }
 
 // events are what the next round is told besides of a change.
@@ -298,6 +300,10 @@ func (t *Twin) WhatIf(ctx context.Context, c *Change, draws int) (*WhatIf, error
 		Round: branches[0].still.View().Round, NowSeconds: branches[0].still.View().NowSeconds, ToSeconds: math.Inf(1), Draws: draws, before: t.before.View(),
 		Notes:   []string{"what a job is later by is of the draws alone: it is not calibrated as forecasts are"},
 		Without: branches[0].outlook(), With: branches[1].outlook(),
+	}
+	w.Notes = append(w.Notes, t.choiceNotes()...)
+	if c.Policy != nil && len(c.Policy.Alternatives) > 0 {
+		w.Notes = append(w.Notes, fmt.Sprintf("the config of the other policies has a synthesizer: its own composition %q is taken to decide throughout", c.Policy.Synthesizer.Own))
 	}
 	if c.Horizon > 0 {
 		w.ToSeconds = w.NowSeconds + c.Horizon.Seconds()

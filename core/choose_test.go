@@ -18,6 +18,7 @@ type chooser struct {
 	asked []int
 	was   string // what it was given back
 	err   error
+	lost  error // why it cannot take that up
 }
 
 func (c *chooser) Choose(_ context.Context, p *core.Pipeline) (*core.Composition, error) {
@@ -30,7 +31,7 @@ func (c *chooser) Snapshot() ([]byte, error) { return []byte("chosen"), nil }
 
 func (c *chooser) Restore(learned []byte) error {
 	c.was = string(learned)
-	return nil
+	return c.lost
 }
 
 // times are rounds with nothing but time.
@@ -110,6 +111,21 @@ func TestTheChooserGoesOn(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{fmt.Sprintf("3 %q %s", "other", m.learned)}, m.begun); diff != "" {
 		t.Errorf("begun (-want +got):\n%s", diff)
+	}
+}
+
+// A chooser that cannot take up what it knew is asked all the same.
+func TestAChooserBeginsAnew(t *testing.T) {
+	c := &chooser{lost: errors.New("not to be read")}
+	b := &script{observations: times(core.Observation{Events: []core.Event{submit(0, 0, 2)}}, 60)}
+	p := core.NewPipeline(twoNodes(), new(learner).stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
+	p.ChooseBy(c)
+	p.Remember(&memory{learned: []core.Learned{{Component: "synthesizer", Data: []byte("other")}}}, nil)
+	if err := p.Run(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if c.was != "other" || len(c.asked) != 3 {
+		t.Errorf("given back %q, asked after rounds %v", c.was, c.asked)
 	}
 }
 

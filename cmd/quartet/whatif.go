@@ -177,6 +177,9 @@ func (a *app) policiesFor(ctx context.Context, t *quartet.Twin, other *configs.C
 		}
 		return nil, found
 	}
+	if err == nil {
+		config.Synthesizer, config.Alternatives = other.Synthesizer, other.Alternatives // so that it is told that they are left out
+	}
 	return config, err
 }
 

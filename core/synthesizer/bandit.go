@@ -3,6 +3,7 @@ package synthesizer
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
@@ -52,12 +53,30 @@ func (b *bandit) observe(r *core.Report, inForce int, horizon float64) {
 	b.AsOf = now
 	if n := len(b.InForce); n == 0 || b.InForce[n-1].Of != inForce {
 		b.InForce = append(b.InForce, stay{now, inForce})
+		b.forget(r)
 	}
 	for _, j := range r.Ended {
 		if j.State == core.Completed {
 			b.credit(j)
 		}
 	}
+}
+
+// forget drops stays that were over before any job came that may yet be credited.
+func (b *bandit) forget(r *core.Report) {
+	first := r.View.NowSeconds
+	for _, jobs := range [...][]*core.Job{r.View.Jobs, r.Ended} {
+		for _, j := range jobs {
+			if j != nil {
+				first = min(first, j.SubmitSeconds)
+			}
+		}
+	}
+	over := 0
+	for over+1 < len(b.InForce) && b.InForce[over+1].From <= first {
+		over++
+	}
+	b.InForce = slices.Delete(b.InForce, 0, over)
 }
 
 // credit gives the cost of a job to those who were in force while it was there.

@@ -35,7 +35,7 @@ type finding struct {
 	failed          []string // why candidates could not be simulated
 }
 
-// newLook takes the run as it stands. O(jobs) for each draw.
+// newLook takes the run as it stands. O(jobs).
 func (s *Synthesizer) newLook(p *core.Pipeline) *look {
 	l := &look{
 		settings: s.settings, candidates: s.candidates, inForce: s.is.InForce, still: twin.Take(p), future: s.future, workers: runtime.GOMAXPROCS(0),
@@ -48,12 +48,17 @@ func (s *Synthesizer) newLook(p *core.Pipeline) *look {
 	if s.settings.Background {
 		l.workers = max(1, l.workers/2)
 	}
-	seed := core.NewRand(s.settings.Seed, fmt.Sprintf("synthesizer/%d", v.Round)).Uint64() // other worlds at each look
-	for draw := range 2 * s.settings.Draws {
-		w := s.beliefs.Draw(v, seed, draw+1, s.settings.HorizonSeconds)
-		l.worlds, l.rulers = append(l.worlds, w), append(l.rulers, newRuler(v, w, s.settings.HorizonSeconds))
-	}
 	return l
+}
+
+// draw draws the worlds. O(jobs) for each.
+func (l *look) draw(ctx context.Context, b Believer) {
+	v, horizon := l.still.View(), l.settings.HorizonSeconds
+	seed := core.NewRand(l.settings.Seed, fmt.Sprintf("synthesizer/%d", v.Round)).Uint64() // other worlds at each look
+	for draw := 0; draw < 2*l.settings.Draws && ctx.Err() == nil; draw++ {
+		w := b.Draw(v, seed, draw+1, horizon)
+		l.worlds, l.rulers = append(l.worlds, w), append(l.rulers, newRuler(v, w, horizon))
+	}
 }
 
 // outcome is a candidate in a world.
@@ -64,9 +69,12 @@ type outcome struct {
 	err     error
 }
 
-// take simulates the candidates, and finds whether one of them is to take over.
-func (l *look) take(ctx context.Context) (*finding, error) {
+// take simulates the candidates in worlds that are drawn, and finds whether one of them is to take over.
+func (l *look) take(ctx context.Context, b Believer) (*finding, error) {
 	f := &finding{to: -1}
+	if l.draw(ctx, b); ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	draws, all := l.settings.Draws, make([]int, len(l.candidates))
 	if l.rulers[0].empty() {
 		return f, nil
@@ -186,23 +194,56 @@ type pending struct {
 	err    error
 }
 
-// lookBeside begins a look that no round waits for.
+func (p *pending) over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// lookBeside begins a look that no round waits for. One that has not ended is given up; until it has, no other begins.
 func (s *Synthesizer) lookBeside(ctx context.Context, p *core.Pipeline) {
-	s.Close()
-	within, cancel := context.WithTimeout(ctx, time.Duration(max(s.settings.PauseSeconds, 1)*float64(time.Second)))
+	if s.pending != nil {
+		s.log.Warn("a look ahead was given up", "why", "the next one is due")
+	}
+	s.giveUp()
+	if s.leaving != nil {
+		if !s.leaving.over() {
+			return
+		}
+		s.leaving = nil
+	}
+	within, cancel := context.WithTimeout(ctx, time.Duration(s.dueSeconds(p.View())*float64(time.Second)))
 	l, begun := s.newLook(p), &pending{cancel: cancel, done: make(chan struct{})}
-	s.pending = begun
+	b := s.beliefs
+	if learning, may := b.(interface{ Clone() *twin.Beliefs }); may { // rounds teach it more meanwhile
+		b = learning.Clone()
+	}
+	s.pending, s.since = begun, nil
 	go func() {
 		defer close(begun.done)
-		begun.found, begun.err = l.take(within)
+		begun.found, begun.err = l.take(within, b)
 	}()
+}
+
+// dueSeconds is how long it is until the next look is due; rounds between may bring it forward, where there is no pause.
+func (s *Synthesizer) dueSeconds(v *core.View) float64 {
+	return max(s.settings.PauseSeconds, float64(s.settings.EveryRounds)*v.IntervalSeconds, 1)
+}
+
+// giveUp ends the look in the background, and waits for nothing: there is one at most that has yet to end.
+func (s *Synthesizer) giveUp() {
+	if s.pending != nil {
+		s.pending.cancel()
+		s.leaving, s.pending = s.pending, nil
+	}
 }
 
 // arrived takes what came of a look in the background; over says that a candidate takes over.
 func (s *Synthesizer) arrived(v *core.View) (c *core.Composition, over bool) {
-	select {
-	case <-s.pending.done:
-	default:
+	if !s.pending.over() {
 		return nil, false
 	}
 	was := s.pending

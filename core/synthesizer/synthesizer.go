@@ -78,6 +78,8 @@ type Synthesizer struct {
 	lastLook mark
 	proposed int      // what the last look found; -1 for nothing
 	pending  *pending // a look in the background; nil for none
+	leaving  *pending // one that was given up and has not ended yet; nil for none
+	since    []ended  // since the last look in the background began
 	bandit   bandit
 	repeated []ended // in rounds that an earlier scheduler held
 }
@@ -140,7 +142,7 @@ func (s *Synthesizer) Choose(ctx context.Context, p *core.Pipeline) (*core.Compo
 		s.lookBeside(ctx, p)
 		return nil, nil
 	}
-	found, err := s.newLook(p).take(ctx)
+	found, err := s.newLook(p).take(ctx, s.beliefs)
 	if err != nil {
 		return nil, err
 	}
@@ -202,13 +204,14 @@ func (s *Synthesizer) follow(v *core.View, f *finding) *core.Composition {
 	c := s.replace(v, f.to, metrics.Switch{Why: why, GainRatio: metrics.Number(f.gain), LowRatio: metrics.Number(f.low), HighRatio: metrics.Number(f.high)})
 	if c != nil {
 		s.is.Promise = f.promise
+		s.is.note(s.since) // the promise is of the moment at which the look began
 	}
 	return c
 }
 
 // takeBack returns to the candidate before. Where that cannot be made, the one in force stays.
 func (s *Synthesizer) takeBack(v *core.View, why string) *core.Composition {
-	s.Close() // what it would find is of the one in force
+	s.giveUp() // what it would find is of the one in force
 	s.proposed = -1
 	failed, to := s.is.InForce, s.is.Promise.From
 	s.is.Promise = nil
@@ -227,19 +230,23 @@ func (s *Synthesizer) ObserveRound(r *core.Report) error {
 		s.repeated = append(s.repeated, endsOf(r)...)
 		return nil
 	}
-	s.is.note(endsOf(r))
+	list := endsOf(r)
+	s.is.note(list)
+	if s.pending != nil {
+		s.since = append(s.since, list...)
+	}
 	if s.settings.Method == Bandit {
 		s.bandit.observe(r, s.is.InForce, s.settings.HorizonSeconds)
 	}
 	return nil
 }
 
-// Close ends a look in the background.
+// Close ends a look in the background, and waits until it has ended.
 func (s *Synthesizer) Close() {
-	if s.pending != nil {
-		s.pending.cancel()
-		<-s.pending.done
-		s.pending = nil
+	s.giveUp()
+	if s.leaving != nil {
+		<-s.leaving.done
+		s.leaving = nil
 	}
 }
 
