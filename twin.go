@@ -69,7 +69,7 @@ func (c *Composition) TwinAt(ctx context.Context, at time.Duration, o Forecastin
 	silent.Dir, silent.Keep, silent.Brief = "", false, true
 	var pipeline *core.Pipeline
 	silent.Attach = func(s Session) (Attachment, error) {
-		return Attachment{Backend: overheard{s.Backend, func(o core.Observation) {
+		return Attachment{Backend: overheard{Backend: s.Backend, at: at.Seconds(), past: new(bool), told: func(o core.Observation) {
 			if t.before == nil && o.NowSeconds >= at.Seconds() && (at > 0 || slices.ContainsFunc(o.Events, submits)) {
 				t.takeBefore(pipeline, o)
 			}
@@ -144,12 +144,20 @@ func submits(e core.Event) bool { return e.Kind == core.JobSubmitted }
 type overheard struct {
 	core.Backend
 	told func(core.Observation)
+	at   float64 // seconds: a round is held then, if none is before that; 0 for none
+	past *bool   // it was
 }
 
 // Next tells it before the round is held.
 func (b overheard) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	if b.at > 0 && !*b.past {
+		w.BySeconds = min(w.BySeconds, b.at)
+	}
 	o, err := b.Backend.Next(ctx, w)
 	if err == nil {
+		if b.at > 0 {
+			*b.past = o.NowSeconds >= b.at
+		}
 		b.told(o)
 	}
 	return o, err

@@ -110,6 +110,8 @@ func wordBand(b *controlv1.Band, now float64) string {
 		return "not foreseen"
 	case b.High == nil:
 		return "in " + from(b.Low) + " or later"
+	case *b.High <= now:
+		return "by now"
 	}
 	return "in " + from(b.Low) + " to " + from(b.High)
 }
