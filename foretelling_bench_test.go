@@ -32,7 +32,7 @@ func BenchmarkForetelling(b *testing.B) {
 			end() // so that no forecast goes on
 			var all foretellingTime
 			for b.Loop() {
-				t := &foretellingTime{}
+				t := &foretellingTime{clock: b.Elapsed}
 				c.Watch = func(p *core.Pipeline, _ core.Backend) core.Observer {
 					t.foretelling = &foretelling{
 						inForce: func() *configs.Config { return c.Config }, pipeline: p, ctx: over,
@@ -55,9 +55,10 @@ func BenchmarkForetelling(b *testing.B) {
 // foretellingTime adds up what the rounds of two minutes take, after one and a half.
 type foretellingTime struct {
 	*foretelling
+	clock                   func() time.Duration
 	rounds, counted, copies int
 	observed, copied, held  time.Duration
-	began                   time.Time // of the round
+	began                   time.Duration // of the round
 }
 
 const foretellingFrom, foretellingTo = 90, 210
@@ -72,15 +73,15 @@ func (t *foretellingTime) ObserveRound(r *core.Report) error {
 	t.rounds++
 	counts := t.rounds > foretellingFrom
 	if counts {
-		t.held += time.Since(t.began)
+		t.held += t.clock() - t.began
 		t.counted++
 	}
-	from := time.Now()
+	from := t.clock()
 	due := t.due
 	if err := t.foretelling.ObserveRound(r); err != nil {
 		return err
 	}
-	took := time.Since(from)
+	took := t.clock() - from
 	t.group.Wait()
 	switch {
 	case !counts:
@@ -93,7 +94,7 @@ func (t *foretellingTime) ObserveRound(r *core.Report) error {
 	if t.rounds == foretellingTo {
 		return errReached
 	}
-	t.began = time.Now()
+	t.began = t.clock()
 	return nil
 }
 
