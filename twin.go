@@ -36,7 +36,8 @@ type Twin struct {
 type Forecasting struct {
 	Beliefs twin.BeliefOptions
 	Draws   int // 0 for as many as are worth their time
-	// Rehearsals is how many forecasts are made of earlier moments of the run, so that bands are calibrated by what became of them.
+	// Rehearsals is how many forecasts are made of earlier moments of a simulation, so that bands are calibrated by what became of them. Of a run on real machines, of which it is
+	// not known how long it is, the moments are farther and farther apart: each four times this part later than the one before.
 	Rehearsals int
 }
 
@@ -122,7 +123,7 @@ func (t *Twin) rehearsing(p *core.Pipeline, o Forecasting, until float64) core.O
 		case until > 0:
 			return seconds + until/float64(o.Rehearsals+1)
 		}
-		return seconds*1.25 + 60
+		return seconds*(1+4/float64(o.Rehearsals)) + 60
 	}
 	if o.Rehearsals == 0 {
 		judge.Never()

@@ -29,7 +29,7 @@ type twinFlags struct {
 }
 
 func (f *twinFlags) registerRehearsals(c *cobra.Command) {
-	c.Flags().IntVar(&f.rehearsals, "rehearsals", 16, "with --at, how many forecasts of earlier moments the bands are calibrated by; 0 for none, of a running scheduler too")
+	c.Flags().IntVar(&f.rehearsals, "rehearsals", 16, "how many forecasts of earlier moments of a simulation calibrate the bands, and how close together they are for a running scheduler; 0 for none")
 }
 
 func (f *twinFlags) registerDraws(c *cobra.Command) {
@@ -250,7 +250,15 @@ func calibrationText(c *twin.Calibration) string {
 		if c.Resolved == 0 {
 			return "none of " + of
 		}
-		return fmt.Sprintf("%s of %d of %s (median error %s of the time to come)", render.Percent(c.Ratio()), c.Resolved, of, render.Percent(c.ErrorRatio))
+		return fmt.Sprintf("%s of %d of %s (median error %s)", render.Percent(c.Ratio()), c.Resolved, of, errorText(c.ErrorRatio))
 	}
 	return "bands that are to hold 80 % held " + part("starts", &c.Starts) + ", " + part("ends", &c.Ends)
+}
+
+// errorText words how far medians were off, over the time to come.
+func errorText(ratio float64) string {
+	if ratio > 10 {
+		return "more than ten times the time to come"
+	}
+	return render.Percent(ratio) + " of the time to come"
 }

@@ -45,7 +45,7 @@ func metricsOf(f *twin.Forecast) *metrics.Foretold {
 	for i := range f.Jobs[:min(len(f.Jobs), metrics.MostForetold)] {
 		j := &f.Jobs[i]
 		add := func(moment string, b twin.Band) {
-			told.Jobs = append(told.Jobs, metrics.Expected{Job: j.Name, Moment: moment, Low: known(b.Low), Median: known(b.Median), High: known(b.High)})
+			told.Jobs = append(told.Jobs, metrics.Expected{ID: j.ID, Job: j.Name, Moment: moment, Low: known(b.Low), Median: known(b.Median), High: known(b.High)})
 		}
 		if !j.Running {
 			add("start", j.Start)

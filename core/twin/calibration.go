@@ -9,9 +9,10 @@ import (
 )
 
 // Bands are calibrated by what became of jobs, as in normalised conformal prediction (Papadopoulos et al., ECML 2002): the score of an earlier forecast is how far what
-// happened was from its median, in half widths of its draws, both in logarithms of the time to come; the bands of later ones reach from the lower to the upper
-// quantile of the recent scores. Jobs that have not come that far yet count as censored ones (Kaplan and Meier, JASA 1958): otherwise short jobs, of which it is known
-// first what became of them, would stand for all.
+// happened was from its median, in half widths of its draws, both in logarithms of the time to come; the bands of later ones reach as far as the quantile of the recent
+// scores. Both sides have one reach: forecasts of a queue are wrong together, now too early and now too late, and what was learned of one side would be wrong of the next queue.
+// The rank of the quantile follows how often bands held (Gibbs and Candès, NeurIPS 2021). Jobs that have not come that far yet count as censored ones (Kaplan and Meier, JASA
+// 1958): otherwise short jobs, of which it is known first what became of them, would stand for all.
 
 // Calibration is how well bands held so far, as they were shown.
 type Calibration struct{ Starts, Ends Coverage }
@@ -30,11 +31,10 @@ func (c *Coverage) Ratio() float64 { return float64(c.Inside) / float64(c.Resolv
 const (
 	mostScores = 1000 // that are remembered
 	mostShown  = 16   // forecasts of a job that are remembered until it is known what became of it
-	priorJobs  = 10   // jobs that the draws alone count as
+	priorJobs  = 10   // jobs that the draws alone count as,
+	priorReach = 1.5  // as if BandRatio of them had been off by so many half widths at most: what little a young run taught is believed too firmly
 	leastHalf  = 0.2  // that half widths of draws, as logarithms, are added to: draws that agree may all be wrong
 	mostShift  = 5    // how far bands may be off their draws, as a logarithm
-	mostSides  = 0.8
-	tail       = (1 - BandRatio) / 2
 )
 
 // shown is a forecast of a job that was shown and is not resolved.
@@ -99,9 +99,9 @@ func (c *calibrator) show(f *Forecast, v *core.View) {
 			o = &openForecasts{}
 			c.open[j.ID] = o
 		}
-		j.Start, j.End = j.rawStart, ends.band(f.AtSeconds, j.rawEnd, floor)
+		j.Start, j.End = j.rawStart, stretched(j.rawEnd, ends, f.AtSeconds, floor)
 		if !j.Running {
-			j.Start = starts.band(f.AtSeconds, j.rawStart, floor)
+			j.Start = stretched(j.rawStart, starts, f.AtSeconds, floor)
 			o.starts = c.noted(o.starts, shown{f.AtSeconds, j.rawStart, j.Start, floor, 1})
 		}
 		o.ends = c.noted(o.ends, shown{f.AtSeconds, j.rawEnd, j.End, floor, 1})
@@ -191,20 +191,14 @@ func halves(at float64, b Band, floor float64) (median, low, high float64) {
 	return median, math.Hypot(low, leastHalf), math.Hypot(high, leastHalf)
 }
 
-// band is a band as earlier scores have it. It is at least as wide as the floor.
-func (r reach) band(at float64, raw Band, floor float64) Band {
+// stretched is a band that reaches so many half widths of its draws from their median. It is at least as wide as the floor.
+func stretched(raw Band, reach, at, floor float64) Band {
 	median, low, high := halves(at, raw, floor)
 	if math.IsInf(median, 1) {
 		return Band{max(raw.Low, at), raw.Median, raw.High}
 	}
-	of := func(score float64) float64 {
-		half := high
-		if score < 0 {
-			half = low
-		}
-		return at + math.Exp(median+min(max(score*half, -mostShift), mostShift))
-	}
-	b := Band{of(r.low), of(r.median), of(r.high)}
+	off := func(by float64) float64 { return at + math.Exp(median+min(max(by, -mostShift), mostShift)) }
+	b := Band{off(-reach * low), off(0), off(reach * high)}
 	b.Low, b.High = max(min(b.Low, b.Median-floor/2), at), max(b.High, b.Median+floor/2)
 	if math.IsInf(raw.High, 1) {
 		b.High = raw.High

@@ -183,12 +183,10 @@ func TestBandsAreNeverCertain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		moment := rapid.OneOf(rapid.Float64Range(100, 1e9), rapid.Just(math.Inf(1)), rapid.Just(100.0))
 		draws := rapid.SliceOfN(moment, 1, 40).Draw(t, "draws")
-		r := reach{rapid.Float64Range(-50, 50).Draw(t, "low"), 0, 0}
-		r.median = r.low + rapid.Float64Range(0, 50).Draw(t, "to the median")
-		r.high = r.median + rapid.Float64Range(0, 50).Draw(t, "to the high one")
+		reach := rapid.Float64Range(0, 50).Draw(t, "reach")
 		floor := rapid.Float64Range(1, 600).Draw(t, "floor")
 		raw := bandOf(draws)
-		b := r.band(100, raw, floor)
+		b := stretched(raw, reach, 100, floor)
 		if !(100 <= b.Low && b.Low <= b.Median && b.Median <= b.High) {
 			t.Fatalf("%+v of %+v", b, raw)
 		}

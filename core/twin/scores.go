@@ -109,12 +109,9 @@ func (s *scale) told(o open) Coverage {
 	return c
 }
 
-// reach is how far bands reach, in half widths of their draws.
-type reach struct{ low, median, high float64 }
-
-// reach is how far the scores, and the prior that the draws are right, have bands reach. The prior is scores at even distances, BandRatio of which lie between
-// -1 and 1, and counts as much as priorJobs jobs do. The median stays that of the draws unless mostSides of the scores lie on one side of it. O(n log n) of the scores and the open forecasts.
-func (s *scale) reach(o open) reach {
+// reach is how far the scores, and the prior that the draws are right, have bands reach. The prior is scores at even distances, BandRatio of which lie within
+// priorReach, and counts as much as priorJobs jobs do. The median stays that of the draws. O(n log n) of the scores and the open forecasts.
+func (s *scale) reach(o open) float64 {
 	all := make([]weighted, 0, len(s.scores)+len(o.list)+priorJobs)
 	total, jobs := 0.0, s.jobs()
 	for i := range s.scores {
@@ -128,7 +125,7 @@ func (s *scale) reach(o open) reach {
 		each = total / float64(jobs)
 	}
 	for i := range priorJobs {
-		all = append(all, weighted{(float64(i) + 0.5) / priorJobs / BandRatio, each, true})
+		all = append(all, weighted{priorReach * (float64(i) + 0.5) / priorJobs / BandRatio, each, true})
 	}
 	for _, f := range o.list {
 		if f.at < s.since {
@@ -138,8 +135,7 @@ func (s *scale) reach(o open) reach {
 			all = append(all, weighted{max(value, 0), float64(f.weight), false})
 		}
 	}
-	q := survived(all, s.rank)
-	return reach{-q[0], 0, q[0]}
+	return survived(all, s.rank)[0]
 }
 
 // weighted is a value with a weight. Of one that is not final it is known that it will be more.
