@@ -29,6 +29,7 @@ type foretelling struct {
 	beliefs    *twin.Beliefs
 	forecaster *twin.Forecaster
 	failed     func(error)
+	trouble    string // of the last forecast; of the goroutine that forecasts
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -93,8 +94,12 @@ func (f *foretelling) forecast(still *twin.Still, beliefs *twin.Beliefs, config 
 	switch {
 	case f.ctx.Err() != nil:
 	case err != nil:
-		f.failed(err)
+		if f.trouble != err.Error() { // once
+			f.trouble = err.Error()
+			f.failed(err)
+		}
 	default:
+		f.trouble = ""
 		f.tell(forecast)
 	}
 	now := f.stopwatch()

@@ -71,7 +71,7 @@ func (c *Composition) foresee(ctx context.Context, snapshot string, by foreseein
 		seen = Late(world, FirstRoundSeconds)
 	}
 	if by.next != nil {
-		seen = overheard{seen, func(o core.Observation) {
+		seen = overheard{Backend: seen, told: func(o core.Observation) {
 			if o.Decided == nil {
 				by.next(pipeline, o)
 			}

@@ -37,7 +37,8 @@ type Twin struct {
 type Forecasting struct {
 	Beliefs twin.BeliefOptions
 	Draws   int // 0 for as many as are worth their time
-	// Rehearsals is how many forecasts are made of earlier moments of the run, so that bands are calibrated by what became of them.
+	// Rehearsals is how many forecasts are made of earlier moments of a simulation, so that bands are calibrated by what became of them. Of a run on real machines, of which it is
+	// not known how long it is, the moments are farther and farther apart: each four times this part later than the one before.
 	Rehearsals int
 }
 
@@ -70,7 +71,7 @@ func (c *Composition) TwinAt(ctx context.Context, at time.Duration, o Forecastin
 	silent.chosen = func(alternative int) { t.deciding = alternative }
 	var pipeline *core.Pipeline
 	silent.Attach = func(s Session) (Attachment, error) {
-		return Attachment{Backend: overheard{s.Backend, func(o core.Observation) {
+		return Attachment{Backend: overheard{Backend: s.Backend, at: at.Seconds(), past: new(bool), told: func(o core.Observation) {
 			if t.before == nil && o.NowSeconds >= at.Seconds() && (at > 0 || slices.ContainsFunc(o.Events, submits)) {
 				t.takeBefore(pipeline, o)
 			}
@@ -124,7 +125,7 @@ func (t *Twin) rehearsing(p *core.Pipeline, o Forecasting, until float64) core.O
 		case until > 0:
 			return seconds + until/float64(o.Rehearsals+1)
 		}
-		return seconds*1.25 + 60
+		return seconds*(1+4/float64(o.Rehearsals)) + 60
 	}
 	if o.Rehearsals == 0 {
 		judge.Never()
@@ -148,12 +149,20 @@ func submits(e core.Event) bool { return e.Kind == core.JobSubmitted }
 type overheard struct {
 	core.Backend
 	told func(core.Observation)
+	at   float64 // seconds: a round is held then, if none is before that; 0 for none
+	past *bool   // it was
 }
 
 // Next tells it before the round is held.
 func (b overheard) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	if b.at > 0 && !*b.past {
+		w.BySeconds = min(w.BySeconds, b.at)
+	}
 	o, err := b.Backend.Next(ctx, w)
 	if err == nil {
+		if b.at > 0 {
+			*b.past = o.NowSeconds >= b.at
+		}
 		b.told(o)
 	}
 	return o, err

@@ -364,14 +364,14 @@ func (t *Twin) worlds(c *Change, branches [2]*branch, draw int, seconds float64)
 		worlds[k].Present = math.IsInf(seconds, 1)
 	}
 	without, with := worlds[0], worlds[1]
-	n := min(len(without.Arrivals), len(with.Arrivals))
-	without.Arrivals, with.Arrivals = without.Arrivals[:n], with.Arrivals[:n]
-	with.Nodes = drained(without.Nodes, branches[1].still.View(), c)
+	with.Arrivals = without.Arrivals // what is submitted by the change tells nothing of what comes
+	with.Nodes = drained(without.Nodes, t.before.View(), branches[1].still.View(), c)
 	return worlds
 }
 
-// drained are changes of nodes as they are when some are drained meanwhile: those do not fail, and are ready again in the end unless they were down by then.
-func drained(changes []twin.NodeChange, v *core.View, c *Change) []twin.NodeChange {
+// drained are changes of nodes as they are when some are drained meanwhile: those do not fail, and are ready again in the end unless they were down by then. One that was
+// not ready before stays as it was.
+func drained(changes []twin.NodeChange, before, v *core.View, c *Change) []twin.NodeChange {
 	if len(c.Drain) == 0 {
 		return changes
 	}
@@ -382,7 +382,9 @@ func drained(changes []twin.NodeChange, v *core.View, c *Change) []twin.NodeChan
 	var list []twin.NodeChange
 	back := map[core.NodeID]core.Health{}
 	for _, name := range c.Drain {
-		back[nodeNamed(v.Cluster, name)] = core.Ready
+		if node := nodeNamed(v.Cluster, name); before.Cluster.Nodes[node].Health == core.Ready {
+			back[node] = core.Ready
+		}
 	}
 	for _, change := range changes {
 		if _, is := back[change.Node]; is && change.AtSeconds <= end {
@@ -392,7 +394,8 @@ func drained(changes []twin.NodeChange, v *core.View, c *Change) []twin.NodeChan
 		list = append(list, change)
 	}
 	for _, name := range c.Drain {
-		if node := nodeNamed(v.Cluster, name); !math.IsInf(end, 1) {
+		node := nodeNamed(v.Cluster, name)
+		if _, drains := back[node]; drains && !math.IsInf(end, 1) {
 			list = append(list, twin.NodeChange{AtSeconds: end, Node: node, To: back[node]})
 		}
 	}

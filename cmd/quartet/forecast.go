@@ -29,7 +29,7 @@ type twinFlags struct {
 }
 
 func (f *twinFlags) registerRehearsals(c *cobra.Command) {
-	c.Flags().IntVar(&f.rehearsals, "rehearsals", 16, "with --at, how many forecasts of earlier moments the bands are calibrated by; 0 for none, of a running scheduler too")
+	c.Flags().IntVar(&f.rehearsals, "rehearsals", 16, "how many forecasts of earlier moments of a simulation calibrate the bands, and how close together they are for a running scheduler; 0 for none")
 }
 
 func (f *twinFlags) registerDraws(c *cobra.Command) {
@@ -183,6 +183,9 @@ func (a *app) writeForecast(t *quartet.Twin, f *twin.Forecast, names []string) e
 	if a.format == render.JSON {
 		return render.Document(a.stdout, forecastDocument(t, f, chosen))
 	}
+	if a.format == render.CSV {
+		return forecastNumbers(t, chosen).Write(a.stdout, a.format)
+	}
 	return table.Write(a.stdout, a.format)
 }
 
@@ -200,12 +203,55 @@ func chosenJobs(f *twin.Forecast, names []string) ([]twin.JobForecast, error) {
 	for _, name := range names {
 		at := slices.Index(all, name)
 		if at < 0 {
-			found = append(found, core.Diagnostic{Summary: fmt.Sprintf("no job %q waits or runs", name), Hint: core.SuggestHint(name, "jobs", all)})
+			found = append(found, core.Diagnostic{Summary: fmt.Sprintf("no job %q waits or runs", name), Hint: jobHint(name, all)})
 			continue
 		}
 		chosen = append(chosen, f.Jobs[at])
 	}
 	return chosen, found.Err()
+}
+
+// jobHint names the job that may be meant, and all of them where they are few.
+func jobHint(name string, all []string) string {
+	const few = 10
+	switch {
+	case len(all) == 0:
+		return "none does"
+	case len(all) <= few:
+		return core.SuggestHint(name, "jobs", all)
+	}
+	if near := core.Nearest(name, all); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return fmt.Sprintf("%d jobs do: quartet forecast lists them", len(all))
+}
+
+// forecastNumbers gives every moment in seconds of the run, for programs.
+func forecastNumbers(t *quartet.Twin, jobs []twin.JobForecast) render.Table {
+	table := render.Table{Columns: []render.Column{{Name: "job"}, {Name: "state"}, {Name: "position"}}}
+	for _, moment := range [...]string{"start", "end"} {
+		for _, part := range [...]string{"low_s", "s", "high_s"} {
+			table.Columns = append(table.Columns, render.Column{Name: moment + "_" + part})
+		}
+	}
+	table.Columns = append(table.Columns, render.Column{Name: "after"})
+	for i := range jobs {
+		j := &jobs[i]
+		state, position, start := "running", any(math.NaN()), twin.Band{Low: math.NaN(), Median: math.NaN(), High: math.NaN()}
+		if !j.Running {
+			state, position, start = "waiting", j.Position, j.Start
+		}
+		row := []any{j.Name, state, position}
+		for _, b := range [...]twin.Band{start, j.End} {
+			row = append(row, known(b.Low), known(b.Median), known(b.High))
+		}
+		var after []string
+		for _, id := range j.Ahead {
+			after = append(after, t.Names[id])
+		}
+		table.Rows = append(table.Rows, append(row, strings.Join(after, " ")))
+	}
+	return table
 }
 
 // inText words how long it is until a moment.
@@ -248,9 +294,17 @@ func calibrationText(c *twin.Calibration) string {
 	}
 	part := func(of string, c *twin.Coverage) string {
 		if c.Resolved == 0 {
-			return "none of " + of
+			return "no " + of + " can be judged yet"
 		}
-		return fmt.Sprintf("%s of %d of %s (median error %s of the time to come)", render.Percent(c.Ratio()), c.Resolved, of, render.Percent(c.ErrorRatio))
+		return fmt.Sprintf("%s of %d %s did (median error %s)", render.Percent(c.Ratio()), c.Resolved, of, errorText(c.ErrorRatio))
 	}
-	return "bands that are to hold 80 % held " + part("starts", &c.Starts) + ", " + part("ends", &c.Ends)
+	return "80 % of the bands are to hold: " + part("starts", &c.Starts) + ", " + part("ends", &c.Ends)
+}
+
+// errorText words how far medians were off, over the time to come.
+func errorText(ratio float64) string {
+	if ratio > 10 {
+		return "more than ten times the time to come"
+	}
+	return render.Percent(ratio) + " of the time to come"
 }

@@ -45,7 +45,7 @@ func metricsOf(f *twin.Forecast) *metrics.Foretold {
 	for i := range f.Jobs[:min(len(f.Jobs), metrics.MostForetold)] {
 		j := &f.Jobs[i]
 		add := func(moment string, b twin.Band) {
-			told.Jobs = append(told.Jobs, metrics.Expected{Job: j.Name, Moment: moment, Low: known(b.Low), Median: known(b.Median), High: known(b.High)})
+			told.Jobs = append(told.Jobs, metrics.Expected{ID: j.ID, Job: j.Name, Moment: moment, Low: known(b.Low), Median: known(b.Median), High: known(b.High)})
 		}
 		if !j.Running {
 			add("start", j.Start)
@@ -110,6 +110,8 @@ func wordBand(b *controlv1.Band, now float64) string {
 		return "not foreseen"
 	case b.High == nil:
 		return "in " + from(b.Low) + " or later"
+	case *b.High <= now:
+		return "by now"
 	}
 	return "in " + from(b.Low) + " to " + from(b.High)
 }

@@ -1,5 +1,11 @@
 package metrics
 
+import (
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
 // Foretold is what a forecast expected of a run.
 type Foretold struct {
 	AtSeconds    float64
@@ -15,6 +21,7 @@ type Judged struct{ Bands, Held int }
 
 // Expected is where a moment of a job is expected, in seconds; NaN for not foreseen.
 type Expected struct {
+	ID                core.JobID
 	Job, Moment       string // "start" or "end"
 	Low, Median, High float64
 }
@@ -24,4 +31,14 @@ func (l *Live) Foretell(f *Foretold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.foretold = f
+}
+
+// unfinished is what is expected of the jobs that have not ended.
+func (f *Foretold) unfinished(jobs map[core.JobID]*core.Job) *Foretold {
+	if f == nil {
+		return nil
+	}
+	left := *f
+	left.Jobs = slices.DeleteFunc(slices.Clone(f.Jobs), func(e Expected) bool { return jobs[e.ID] == nil })
+	return &left
 }

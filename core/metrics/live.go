@@ -117,7 +117,7 @@ func (l *Live) Snapshot() *Snapshot {
 	if l.run.Wall != nil {
 		summary.WallSeconds = Number(l.run.Wall().Seconds())
 	}
-	snapshot.Summary, snapshot.Foretold = &summary, l.foretold
+	snapshot.Summary, snapshot.Foretold = &summary, l.foretold.unfinished(l.jobs)
 	return &snapshot
 }
 

@@ -102,6 +102,7 @@ func (c *calibrator) show(f *Forecast, v *core.View) {
 		j.Start, j.End = j.rawStart, stretched(j.rawEnd, ends, f.AtSeconds, floor)
 		if !j.Running {
 			j.Start = stretched(j.rawStart, starts, f.AtSeconds, floor)
+			j.End = j.End.notBefore(j.Start)
 			o.starts = c.noted(o.starts, shown{f.AtSeconds, j.rawStart, j.Start, floor, 1})
 		}
 		o.ends = c.noted(o.ends, shown{f.AtSeconds, j.rawEnd, j.End, floor, 1})
@@ -189,6 +190,11 @@ func halves(at float64, b Band, floor float64) (median, low, high float64) {
 		high = max(low, 1)
 	}
 	return median, math.Hypot(low, leastHalf), math.Hypot(high, leastHalf)
+}
+
+// notBefore is a band of what comes after something else.
+func (b Band) notBefore(o Band) Band {
+	return Band{max(b.Low, o.Low), max(b.Median, o.Median), max(b.High, o.High)}
 }
 
 // stretched is a band that reaches so many half widths of its draws from their median. It is at least as wide as the floor.

@@ -163,7 +163,7 @@ func TestForecastsOfPublishedWorkloads(t *testing.T) {
 				j := judgeRun(t, c, twin.BeliefOptions{Arrivals: twin.ArrivalsRecent}, 1800)
 				for what, held := range map[string]func() (twin.Held, []twin.Held){"starts": j.Starts, "ends": j.Ends} {
 					all, tenths := held()
-					line := fmt.Sprintf("%s: %.3f of %d hold, median error %.3f; by lead:", what, all.Ratio(), all.Forecasts, all.ErrorRatio)
+					line := fmt.Sprintf("%s: %.3f of %d hold, median error %.3f of the time to come, %.3f of all; by lead:", what, all.Ratio(), all.Forecasts, all.ErrorRatio, all.WholeRatio)
 					for _, part := range tenths {
 						line += fmt.Sprintf(" ≤%.0fs %.2f (%.2f)", part.LeadSeconds, part.Ratio(), part.ErrorRatio)
 					}
@@ -185,7 +185,7 @@ func BenchmarkForecast(b *testing.B) {
 				c := parsed(b, fmt.Sprintf("version: 1\nname: twin\nseed: 3\ncluster: {nodes: [{name: n, count: 128, accelerator: v100, devices: 8}]}\n"+
 					"workload: {type: generated, config: {jobs: %d, span: 1m}}\nround: {interval: 60s}\nbackend: {type: simulator, config: {restart_overhead: 30s}}\n"+
 					"pipeline: {allocation: {type: %s}}", jobs, allocation))
-				beliefs, forecaster := twin.NewBeliefs(twin.BeliefOptions{}), twin.NewForecaster(1)
+				beliefs, forecaster := twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent}), twin.NewForecaster(1)
 				var still *twin.Still
 				var believed *twin.Beliefs
 				c.Watch = func(p *core.Pipeline, _ core.Backend) core.Observer {

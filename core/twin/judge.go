@@ -42,6 +42,7 @@ type forecastBand struct {
 type judgement struct {
 	lead   float64 // seconds from the forecast to its median
 	error  float64 // of the median, over the time that it really took
+	whole  float64 // the same, over the time since the submission
 	inside bool
 }
 
@@ -97,23 +98,23 @@ func (j *Judge) judge(r *core.Report) {
 	for i := range r.Changes {
 		if c := &r.Changes[i]; c.Action == core.Start {
 			if a := j.open[c.Job]; a != nil {
-				j.starts = judge(j.starts, a.starts, r.View.NowSeconds)
+				j.starts = judge(j.starts, a.starts, r.View.NowSeconds, r.View.Jobs[c.Job].SubmitSeconds)
 				a.starts = a.starts[:0]
 			}
 		}
 	}
 	for _, of := range r.Ended {
 		if a := j.open[of.ID]; a != nil && (of.State == core.Completed || of.State == core.Failed) {
-			j.ends = judge(j.ends, a.ends, of.FinishSeconds)
+			j.ends = judge(j.ends, a.ends, of.FinishSeconds, of.SubmitSeconds)
 		}
 		delete(j.open, of.ID)
 	}
 }
 
-func judge(to []judgement, bands []forecastBand, seconds float64) []judgement {
+func judge(to []judgement, bands []forecastBand, seconds, submitted float64) []judgement {
 	for _, f := range bands {
 		off := math.Abs(f.band.Median - seconds)
-		to = append(to, judgement{f.band.Median - f.at, off / max(seconds-f.at, 1), f.band.Holds(seconds)})
+		to = append(to, judgement{f.band.Median - f.at, off / max(seconds-f.at, 1), off / max(seconds-submitted, 1), f.band.Holds(seconds)})
 	}
 	return to
 }
@@ -123,6 +124,7 @@ type Held struct {
 	Forecasts   int
 	Inside      int
 	ErrorRatio  float64 // median of how far the median of a band was off, over the time that it really took from the forecast on; NaN of no forecasts
+	WholeRatio  float64 // the same, over the time from the submission on: of starts the wait
 	LeadSeconds float64 // seconds from the forecast to the median of the band, at most
 }
 
@@ -151,16 +153,17 @@ func held(list []judgement) (all Held, tenths []Held) {
 
 // heldOf is how some forecasts were, in order of their lead.
 func heldOf(list []judgement) Held {
-	h := Held{Forecasts: len(list), ErrorRatio: math.NaN()}
-	errors := make([]float64, len(list))
+	h := Held{Forecasts: len(list), ErrorRatio: math.NaN(), WholeRatio: math.NaN()}
+	errors, wholes := make([]float64, len(list)), make([]float64, len(list))
 	for i, of := range list {
-		if errors[i] = of.error; of.inside {
+		if errors[i], wholes[i] = of.error, of.whole; of.inside {
 			h.Inside++
 		}
 	}
 	if len(list) > 0 {
 		slices.Sort(errors)
-		h.ErrorRatio, h.LeadSeconds = quantile(errors, 0.5), list[len(list)-1].lead
+		slices.Sort(wholes)
+		h.ErrorRatio, h.WholeRatio, h.LeadSeconds = quantile(errors, 0.5), quantile(wholes, 0.5), list[len(list)-1].lead
 	}
 	return h
 }

@@ -39,6 +39,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	w.tiers(snapshot.Summary.Tiers)
 	w.tuning(snapshot.Summary.Tuning)
 	w.quality(snapshot.Summary)
+	w.synthesizer(snapshot.Summary.Synthesizer)
 	w.plugins(snapshot.Summary.Plugins)
 	w.told(snapshot.Told)
 	w.foretold(snapshot.Foretold)
@@ -202,6 +203,19 @@ func (w writer) tiers(t *metrics.Tiers) {
 	}
 	w.number("tiers_guaranteed_devices_max", "Most devices that guarantees came to at once.", t.GuaranteedDevicesMax)
 	w.number("tiers_oversold_seconds", "Time for which guarantees came to more devices than there were.", t.OversoldSeconds)
+}
+
+// synthesizer tells how often a run looked for a better composition, and which ones decided.
+func (w writer) synthesizer(s *metrics.Synthesizer) {
+	if s == nil {
+		return
+	}
+	w.number("synthesizer_looks", "Looks for a better composition.", metrics.Number(s.Looks))
+	w.number("synthesizer_switches", "Times that another composition took over.", metrics.Number(s.Switches))
+	w.number("synthesizer_taken_back", "Those of them that went back to the one before.", metrics.Number(s.TakenBack))
+	for _, in := range s.InForce {
+		w.gauge("synthesizer_in_force_seconds", "How long a composition decided.", float64(in.Seconds), "composition", in.Name)
+	}
 }
 
 func (w writer) tuning(t *metrics.Tuning) {

@@ -38,7 +38,8 @@ func full(t *testing.T) *metrics.Snapshot {
 		Accelerators:    []metrics.AcceleratorUse{{Accelerator: "t4"}, {Accelerator: "v100"}},
 		Pools:           []metrics.PoolUse{{Pool: "owned"}, {Pool: "spot"}}, Bill: &metrics.Bill{},
 		Deadlines: &metrics.Deadlines{}, Tuning: &metrics.Tuning{Best: &metrics.BestTrial{}},
-		Quality: &metrics.Quality{}, EndedEarly: &metrics.EndedEarly{},
+		Synthesizer: &metrics.Synthesizer{InForce: []metrics.InForce{{Name: "a"}, {Name: "b"}}},
+		Quality:     &metrics.Quality{}, EndedEarly: &metrics.EndedEarly{},
 		Tiers: &metrics.Tiers{Premium: &metrics.TierUse{}, Standard: &metrics.TierUse{}, Basic: &metrics.TierUse{}},
 	}
 	last := 0.0
@@ -166,6 +167,8 @@ var places = []struct{ path, series string }{
 	{`tiers\.(guaranteed_devices_max|oversold_seconds)`, `tiers_$1`},
 	{`tuning\.best\.(\w+)`, `tuning_best_$1`},
 	{`tuning\.(\w+)`, `tuning_$1`},
+	{`synthesizer\.in_force\.(\d)\.seconds`, `synthesizer_in_force_seconds{composition="composition$1"}`},
+	{`synthesizer\.(\w+)`, `synthesizer_$1`},
 	{`quality\.(\w+)`, `quality_$1`},
 	{`ended_early\.(\w+)`, `ended_early{reason="$1"}`},
 	{`measured\.(first|last)_job`, `measured_${1}_job`},
@@ -173,7 +176,7 @@ var places = []struct{ path, series string }{
 
 // named puts the names of a full snapshot where places has an index.
 var named = strings.NewReplacer(
-	"stage0", "respond", "stage1", "tune", "plugin0", "plugin/x", "plugin1", "plugin/y", "pool0", "owned", "pool1", "spot", "type0", "t4", "type1", "v100", `"0.50"`, `"0.5"`, `"0.90"`, `"0.9"`)
+	"stage0", "respond", "stage1", "tune", "plugin0", "plugin/x", "plugin1", "plugin/y", "pool0", "owned", "pool1", "spot", "type0", "t4", "type1", "v100", "composition0", "a", "composition1", "b", `"0.50"`, `"0.5"`, `"0.90"`, `"0.9"`)
 
 func place(path string) string {
 	for _, p := range places {
