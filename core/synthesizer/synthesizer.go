@@ -252,7 +252,7 @@ func (s *Synthesizer) Close() {
 
 // Summary is what it came to up to a moment.
 func (s *Synthesizer) Summary(endSeconds float64) *metrics.Synthesizer {
-	m := &metrics.Synthesizer{Method: string(s.settings.Method), Looks: s.is.Looks, Switches: s.is.Switches(), Log: s.is.Log}
+	m := &metrics.Synthesizer{Method: string(s.settings.Method), Looks: s.is.Looks, Switches: s.is.Switches(), Log: append([]metrics.Switch{}, s.is.Log...)}
 	for _, l := range s.is.Log {
 		if l.TakenBack {
 			m.TakenBack++
