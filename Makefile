@@ -21,7 +21,7 @@ PROTOC_GEN_GO_GRPC := $(BIN)/protoc-gen-go-grpc-$(PROTOC_GEN_GO_GRPC_VERSION)
 
 # The packages of which the pipeline of a run is made. The policies below allocation/ are left out: they start no goroutine, and
 # their properties take minutes under the race detector.
-PIPELINE := ./core ./core/search/... ./core/stopping ./core/tuning ./core/agent/... ./core/backend/... ./core/control/... ./plugins/wire/... ./plugins/sdk/... ./plugins/host/... ./core/sim/... ./core/metrics/... ./core/cells ./core/promise ./core/queue ./core/synergy ./core/coretest/... ./admission/... ./allocation ./placement/... ./elasticity/...
+PIPELINE := ./core ./core/search/... ./core/stopping ./core/synthesizer ./core/tuning ./core/twin ./core/agent/... ./core/backend/... ./core/control/... ./plugins/wire/... ./plugins/sdk/... ./plugins/host/... ./core/sim/... ./core/metrics/... ./core/cells ./core/promise ./core/queue ./core/synergy ./core/coretest/... ./admission/... ./allocation ./placement/... ./elasticity/...
 
 # Prints the packages whose tests hold properties: others do not know rapid's flags.
 PROPERTIES := $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/pgregory.net\/rapid|core\/coretest[] ]/ { print $$1 }'
