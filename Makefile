@@ -38,7 +38,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test synthesize mutants race python optuna torch torch-twenty tune node examples browser slow kills foretell pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
+.PHONY: help build test synthesize mutants race python optuna torch torch-twenty tune node examples browser slow kills foretell pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image forecasts fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -234,6 +234,9 @@ bench-compare: $(BENCHSTAT) ## compare BENCH_OLD with BENCH_NEW
 results: ## measure the reproductions again and write the tables of docs/results (ONLY=NAME,NAME; KEEP=DIR keeps runs)
 	$(GO) build -o $(BIN)/quartet ./cmd/quartet
 	$(GO) run ./tools/results -quartet $(BIN)/quartet -write docs/results $(if $(ONLY),-only $(ONLY)) $(if $(KEEP),-keep $(KEEP))
+
+forecasts: ## measure how forecasts of published workloads hold (QUARTET_DATA; some ten minutes)
+	QUARTET_FORECASTS=1 $(GO) test -count=1 -timeout=60m ./core/twin -run='^TestForecastsOfPublishedWorkloads$$' -v
 
 synthesize: ## measure the choice between twelve compositions on twenty workloads, with and without errors of declared work, and write its table (QUARTET_DATA; some ten minutes of two processors)
 	$(GO) test -count=1 -timeout=120m . -run='^TestSynthesizerStudy$$' -v -synthesize.write=$(CURDIR)/docs/results/synthesizer.md

@@ -216,7 +216,7 @@ func (s *state) forkFrom(o *state) {
 	}
 	s.view = o.view
 	v := &s.view
-	v.Cluster, v.Jobs, v.Active, v.Changed = o.view.Cluster.fork(), list(o.view.Jobs), slices.Clone(o.view.Active), slices.Clone(o.view.Changed)
+	v.Cluster, v.Jobs, v.Active, v.Changed = o.view.Cluster.Fork(), list(o.view.Jobs), slices.Clone(o.view.Active), slices.Clone(o.view.Changed)
 	_, next, _ := o.view.ChangesSince(0)
 	v.journal = journal{dropped: next} // whoever keeps a copy of the view begins anew
 	s.pending, s.running, s.held = list(o.pending), list(o.running), list(o.held)
@@ -282,8 +282,8 @@ func (r *Response) fork() *Response {
 	return &c
 }
 
-// fork is a copy of the cluster to which nodes may join.
-func (c *Cluster) fork() *Cluster {
+// Fork is a copy of the cluster, to which nodes may join.
+func (c *Cluster) Fork() *Cluster {
 	f := *c
 	f.Accelerators, f.Nodes, f.Pools = slices.Clone(c.Accelerators), slices.Clone(c.Nodes), slices.Clone(c.Pools)
 	return &f

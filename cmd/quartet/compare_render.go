@@ -34,13 +34,18 @@ func (a *app) printComparison(r *compare.Result, verdicts []compare.Verdict) err
 		parts = append(parts, text(notes))
 	}
 	table(judged(r, verdicts))
+	return writeApart(a.stdout, parts)
+}
+
+// writeApart writes parts with an empty line between two.
+func writeApart(w io.Writer, parts []func(io.Writer) error) error {
 	for i, part := range parts {
 		if i > 0 {
-			if _, err := fmt.Fprintln(a.stdout); err != nil {
+			if _, err := fmt.Fprintln(w); err != nil {
 				return err
 			}
 		}
-		if err := part(a.stdout); err != nil {
+		if err := part(w); err != nil {
 			return err
 		}
 	}

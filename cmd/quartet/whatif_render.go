@@ -53,17 +53,7 @@ func (a *app) writeWhatIf(t *quartet.Twin, change string, w *quartet.WhatIf) err
 	} else {
 		parts = append(parts, text([]string{"no job ends at another time, as far as the middle of the futures shows"}))
 	}
-	for i, part := range parts {
-		if i > 0 {
-			if _, err := fmt.Fprintln(a.stdout); err != nil {
-				return err
-			}
-		}
-		if err := part(a.stdout); err != nil {
-			return err
-		}
-	}
-	return nil
+	return writeApart(a.stdout, parts)
 }
 
 // movesTable lists the jobs of which the next round decides otherwise.

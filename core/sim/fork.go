@@ -35,7 +35,7 @@ func (s *Simulator) Fork(seen *core.Cluster) (*Simulator, error) {
 		return nil, errors.New("a workload that reacts to its jobs cannot be forked")
 	}
 	f := *s
-	f.seen, f.cluster = seen, forkCluster(s.cluster)
+	f.seen, f.cluster = seen, s.cluster.Fork()
 	jobs := make(map[*simJob]*simJob, s.active)
 	f.jobs = make([]*simJob, len(s.jobs))
 	for i, j := range s.jobs {
@@ -83,10 +83,4 @@ func (e *nodeEvents) fork() nodeEvents {
 	f.planned, f.failed, f.told = slices.Clone(e.planned), slices.Clone(e.failed), slices.Clone(e.told)
 	f.rand = e.rand.fork()
 	return f
-}
-
-func forkCluster(c *core.Cluster) *core.Cluster {
-	f := *c
-	f.Accelerators, f.Nodes, f.Pools = slices.Clone(c.Accelerators), slices.Clone(c.Nodes), slices.Clone(c.Pools)
-	return &f
 }

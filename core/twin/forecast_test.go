@@ -133,7 +133,7 @@ func TestJudge(t *testing.T) {
 func TestForecastsOfPublishedWorkloads(t *testing.T) {
 	refdata.Path(t, "data", "pollux-osdi21")
 	if os.Getenv("QUARTET_FORECASTS") == "" {
-		t.Skip("QUARTET_FORECASTS is not set: the forecasts take minutes")
+		t.Skip("QUARTET_FORECASTS is not set: the forecasts take minutes; make forecasts runs them")
 	}
 	const philly = "sample.window={first_job: 30000, jobs: 400};cluster.nodes[0].count=12"
 	// How bands are calibrated was chosen by the window above and the first workload; these were kept apart.
