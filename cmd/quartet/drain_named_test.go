@@ -196,7 +196,7 @@ round: {interval: 1h, on_events: true}
 	for name, pipeline := range map[string]string{
 		"fifo":     "{allocation: {type: fifo}}",
 		"las":      "{allocation: {type: las}}",
-		"tiresias": "{allocation: {type: tiresias, config: {thresholds: [6]}}}",
+		"tiresias": "{allocation: {type: tiresias, config: {thresholds: [0.001]}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
