@@ -89,11 +89,14 @@ func bandMessage(b twin.Band) *controlv1.Band {
 	return &controlv1.Band{Low: finite(b.Low), Median: finite(b.Median), High: finite(b.High)}
 }
 
-// expected words what is expected of a job that has not ended, as seen at a moment; empty where nothing is.
+// expected words what is expected of a job, as seen at a moment; empty of one that has ended.
 func expected(j *controlv1.Job, now float64) string {
 	o := j.GetOutlook()
-	if o == nil {
+	switch {
+	case o == nil && outcomeKnown(j.GetState()):
 		return ""
+	case o == nil: // it came since, or is still to come
+		return notForeseen
 	}
 	what, band := "end", o.GetEnd()
 	if j.GetState() != core.Running.String() && o.GetStart() != nil {
@@ -102,12 +105,14 @@ func expected(j *controlv1.Job, now float64) string {
 	return what + " " + wordBand(band, now)
 }
 
+const notForeseen = "not foreseen"
+
 // wordBand words a band as time from now on.
 func wordBand(b *controlv1.Band, now float64) string {
 	from := func(x *float64) string { return render.Span(max(*x-now, 0)) }
 	switch {
 	case b == nil || b.Low == nil:
-		return "not foreseen"
+		return notForeseen
 	case b.High == nil:
 		return "in " + from(b.Low) + " or later"
 	case *b.High <= now:
@@ -116,9 +121,14 @@ func wordBand(b *controlv1.Band, now float64) string {
 	return "in " + from(b.Low) + " to " + from(b.High)
 }
 
+// foreseen reports whether something is expected of some of the jobs.
+func foreseen(jobs []*controlv1.Job) bool {
+	return slices.ContainsFunc(jobs, func(j *controlv1.Job) bool { return j.GetOutlook() != nil })
+}
+
 // expectedColumns tell what is expected of jobs, where something is of some: to people in words, to programs with a column for each moment.
 func expectedColumns(m *moreColumns[*controlv1.Job], jobs []*controlv1.Job, words bool, now float64) {
-	if !slices.ContainsFunc(jobs, func(j *controlv1.Job) bool { return j.GetOutlook() != nil }) {
+	if !foreseen(jobs) {
 		return
 	}
 	if words {
@@ -158,6 +168,27 @@ func outlookLines(j *controlv1.Job, now float64, line func(name, value string)) 
 	}
 	line("end", "expected "+wordBand(o.GetEnd(), now))
 	line("foreseen", fmt.Sprintf("%s ago; %s", render.Span(max(now-o.GetAtSeconds(), 0)), wordJudged(o)))
+}
+
+// oldForecast is the age in seconds from which on a list of jobs says how old its forecast is.
+const oldForecast = 180
+
+// listForesight says how to take what a list expects of its jobs; empty where nothing is expected of any.
+func listForesight(jobs []*controlv1.Job, now float64) string {
+	if !foreseen(jobs) {
+		return ""
+	}
+	at := math.Inf(1)
+	for _, j := range jobs {
+		if o := j.GetOutlook(); o != nil {
+			at = min(at, o.GetAtSeconds())
+		}
+	}
+	text := "Expected by simulations"
+	if age := now - at; age > oldForecast {
+		text += " " + render.Span(age) + " ago"
+	}
+	return text + "; bands are to hold for 80 % of jobs."
 }
 
 // position words the place of a job among those that wait.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quartet-sched/quartet/cmd/internal/ui"
 	"github.com/quartet-sched/quartet/core/control"
+	"github.com/quartet-sched/quartet/core/control/controlv1"
 	"github.com/quartet-sched/quartet/core/report"
 )
 
@@ -85,7 +86,12 @@ func (w watched) State(ctx context.Context) (*ui.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &ui.State{Now: now, Nodes: [][5]any{}, Jobs: [][5]any{}}
+	return stateOf(jobs, nodes, now), nil
+}
+
+// stateOf is what the answers of a scheduler tell of its run.
+func stateOf(jobs []*controlv1.Job, nodes []*controlv1.Node, now float64) *ui.State {
+	s := &ui.State{Now: now, Nodes: [][5]any{}, Jobs: [][6]any{}, Foresight: listForesight(jobs, now)}
 	for _, n := range nodes {
 		s.Used, s.Devices = s.Used+int(n.GetUsed()), s.Devices+int(n.GetDevices())
 		if n.GetHealth() == "ready" {
@@ -94,13 +100,13 @@ func (w watched) State(ctx context.Context) (*ui.State, error) {
 		s.Nodes = append(s.Nodes, [5]any{n.GetName(), n.GetAccelerator(), n.GetUsed(), n.GetDevices(), n.GetHealth()})
 	}
 	for _, j := range jobs {
-		devices := 0
-		for _, seat := range j.GetSeats() {
-			devices += len(seat.GetDevices())
+		ahead := ""
+		if s.Foresight != "" {
+			ahead = expected(j, now)
 		}
-		s.Jobs = append(s.Jobs, [5]any{j.GetName(), j.GetState(), j.GetReason(), devices, j.SubmitSeconds})
+		s.Jobs = append(s.Jobs, [6]any{j.GetName(), j.GetState(), j.GetReason(), held(j), j.SubmitSeconds, ahead})
 	}
-	return s, nil
+	return s
 }
 
 // SoFar asks for the files that are written when the run ends.
@@ -128,10 +134,18 @@ func (w watched) Job(ctx context.Context, name string) (*ui.Told, error) {
 	if err != nil {
 		return nil, err
 	}
+	return toldOf(d), nil
+}
+
+// toldOf is what a scheduler told of a job.
+func toldOf(d *controlv1.DescribeResponse) *ui.Told {
 	j := d.GetJob()
 	told := &ui.Told{Decisions: [][2]any{}, Facts: [][2]string{
 		{"state", j.GetState()},
 		{"why", j.GetReason()},
+	}}
+	outlookLines(j, d.GetNowSeconds(), func(name, value string) { told.Facts = append(told.Facts, [2]string{name, value}) })
+	told.Facts = append(told.Facts, [][2]string{
 		{"tenant", j.GetTenant()},
 		{"application", j.GetApplication()},
 		{"experiment", j.GetExperiment()},
@@ -140,12 +154,12 @@ func (w watched) Job(ctx context.Context, name string) (*ui.Told, error) {
 		{"restarts", strconv.FormatUint(uint64(j.GetRestarts()), 10)},
 		{"preemptions", strconv.FormatUint(uint64(j.GetPreemptions()), 10)},
 		{"last trouble", j.GetMessage()},
-	}}
+	}...)
 	for _, m := range j.GetMetrics() {
 		told.Facts = append(told.Facts, [2]string{m.GetName(), fmt.Sprintf("%s at step %s, from %s to %s in %d reports", short(m.GetValue()), short(m.GetStep()), short(m.GetLowest()), short(m.GetHighest()), m.GetReports())})
 	}
 	for _, decision := range d.GetDecisions() {
 		told.Decisions = append(told.Decisions, [2]any{decision.GetAtSeconds(), strings.TrimSpace(decision.GetWhat() + " " + because(decision))})
 	}
-	return told, nil
+	return told
 }

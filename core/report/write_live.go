@@ -5,6 +5,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core/metrics"
 )
@@ -38,6 +41,9 @@ func WriteIndex(w io.Writer, title string, entries []Entry) error {
 func WriteLive(w io.Writer, r *Run, number int) error {
 	data := r.pack()
 	data.value("live", number)
+	if r.hasPlugins() {
+		data.value("unforeseen", "No starts and ends are expected here: a policy is a plugin, and a scheduler forecasts itself only where none is. quartet forecast tells of them.")
+	}
 	p := r.page()
 	p.Connects = true
 	now := []section{
@@ -50,6 +56,23 @@ func WriteLive(w io.Writer, r *Run, number int) error {
 		p.Sections = append(p.Sections, section{ID: "job", Title: "One job", Search: true})
 	}
 	return p.write(w, data, dataScript, figuresScript, timelineScript, runScript, liveScript, startScript)
+}
+
+// hasPlugins reports whether a policy of the config in force lives in a process of its own.
+func (r *Run) hasPlugins() bool {
+	type policy struct{ Plugin yaml.Node }
+	var config struct {
+		Pipeline struct {
+			Admission             []policy
+			Allocation, Placement policy
+			Elasticity            struct{ Job, Cluster policy }
+		}
+	}
+	if yaml.Unmarshal([]byte(r.Manifest.Config), &config) != nil { // of a config that cannot be read nothing is told
+		return false
+	}
+	p := &config.Pipeline
+	return slices.ContainsFunc(append(p.Admission, p.Allocation, p.Placement, p.Elasticity.Job, p.Elasticity.Cluster), func(s policy) bool { return !s.Plugin.IsZero() })
 }
 
 // FactsOf reads of a run what an index tells, from its summary alone.

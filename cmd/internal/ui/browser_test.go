@@ -42,6 +42,10 @@ type acting struct {
 	jobs  string
 	fails error
 	old   bool // it knows of states only
+
+	foresight string    // empty where it foresees nothing
+	expected  [2]string // of the jobs
+	listed    *[][6]any // in the place of the two jobs
 }
 
 func (a *acting) set(change func()) {
@@ -56,14 +60,17 @@ func (a *acting) State(context.Context) (*State, error) {
 	if a.fails != nil {
 		return nil, a.fails
 	}
+	jobs := [][6]any{{hostile, "running", "", 2, 0, a.expected[0]}, {"second", "waiting", "waiting_for_devices", 0, 20, a.expected[1]}}
+	if a.listed != nil {
+		jobs = *a.listed
+	}
 	return &State{
-		Now: a.now, Used: 2, Ready: 4, Devices: 4, Nodes: [][5]any{{"a", "t4", 2, 4, "ready"}},
-		Jobs: [][5]any{{hostile, "running", "", 2, 0}, {"second", "waiting", "waiting_for_devices", 0, 20}},
+		Now: a.now, Used: 2, Ready: 4, Devices: 4, Nodes: [][5]any{{"a", "t4", 2, 4, "ready"}}, Jobs: jobs, Foresight: a.foresight,
 	}, nil
 }
 
 func (a *acting) Job(_ context.Context, name string) (*Told, error) {
-	return &Told{Facts: [][2]string{{"state", "known as " + name}}, Decisions: [][2]any{{1, hostile}}}, nil
+	return &Told{Facts: [][2]string{{"state", "known as " + name}, {"position", "2, after " + hostile}}, Decisions: [][2]any{{1, hostile}}}, nil
 }
 
 func (a *acting) SoFar(context.Context) (*report.SoFar, error) {
@@ -229,4 +236,74 @@ func TestLivePageOfLittle(t *testing.T) {
 			t.Errorf("console: %q", p.Console)
 		}
 	})
+}
+
+// TestLivePageForesees is what is expected of jobs: in words of the scheduler, as texts.
+func TestLivePageForesees(t *testing.T) {
+	const (
+		table = "document.querySelector('#jobtable table')"
+		note  = "document.getElementById('foresight')"
+	)
+	text := func(row, column int) string {
+		return fmt.Sprintf("%s.querySelector('tbody tr:nth-child(%d) td:nth-child(%d)').textContent", table, row, column)
+	}
+	is := func(expression, want string) string { return fmt.Sprintf("%s === %q", expression, want) }
+	heads := func(want string) string {
+		return is(fmt.Sprintf("[...%s.querySelectorAll('th')].map(h => h.textContent).join()", table), want)
+	}
+	const before, with = "job,state,why,devices,submitted", "job,state,expected,why,devices,submitted"
+
+	a := &acting{now: 30, jobs: jobsHeader + ranJobs}
+	p, dir, _ := watching(t, a)
+	p.Await("the list as before", heads(before))
+	p.Await("no note", note+".hidden")
+
+	// Why nothing is foreseen is told where the config says it.
+	write(t, dir, map[string]string{".manifest.json-1": strings.Replace(manifest, "cluster:", `pipeline: {allocation: {type: fifo, isolate: true, plugin: {on_failure: fail}}}\ncluster:`, 1) + "\n"})
+	p.Await("the reason", "!"+note+".hidden && "+note+".textContent.includes('a policy is a plugin')")
+	p.Await("the list as before", heads(before))
+	none := [][6]any{}
+	a.set(func() { a.listed = &none })
+	p.Await("a list without jobs", heads(before)+" && !"+table+".querySelector('tbody tr') && "+note+".hidden")
+	picture(t, p, "foresees-no-job")
+
+	// What a scheduler foresees comes, also with another answer than the config lets expect.
+	a.set(func() {
+		a.listed, a.expected, a.foresight = nil, [2]string{"end in 5m 00s or later", "start in 12.0 s to 1m 30s"}, "Expected by simulations; bands are to hold for 80 % of jobs."
+	})
+	p.Await("a column", heads(with))
+	p.Await("what is expected", is(text(1, 3), "end in 5m 00s or later")+" && "+is(text(2, 3), "start in 12.0 s to 1m 30s"))
+	p.Await("how to take it", is(note+".textContent", "Expected by simulations; bands are to hold for 80 % of jobs.")+" && !"+note+".hidden")
+
+	// A list in use keeps its rows, and what is expected goes on.
+	p.Run("window.kept = "+table+"; "+table+".querySelector('tbody tr:nth-child(2) button').focus(); document.activeElement.click(); 0", nil)
+	p.Await("who is in front", "document.getElementById('one').innerText.includes('2, after "+strings.ReplaceAll(hostile, "</script>", "<\\/script>")+"')")
+	a.set(func() {
+		a.expected, a.foresight = [2]string{hostile, "start by now"}, "Expected by simulations 7m 00s ago; bands are to hold for 80 % of jobs."
+	})
+	p.Await("what is expected later", is(text(1, 3), hostile)+" && "+is(text(2, 3), "start by now")+" && "+note+".textContent.includes('7m 00s ago')")
+	p.Await("the list and the focus", "window.kept === "+table+" && document.activeElement.textContent === 'second'")
+	left := [][6]any{{hostile, "waiting", "", 0, 0, "not foreseen"}, {"third", "waiting", "", 0, 40, ""}}
+	a.set(func() { a.listed = &left })
+	p.Await("what became of them", is(text(1, 3), "not foreseen")+" && "+is(text(2, 2), "has ended")+" && "+is(text(2, 3), ""))
+	a.set(func() { a.listed, a.foresight = &none, "" })
+	p.Await("that all have ended", is(text(1, 2), "has ended")+" && "+note+".hidden")
+	p.Run("document.activeElement.blur(); 0", nil)
+	a.set(func() {
+		a.listed, a.expected, a.foresight = nil, [2]string{"end in 5m 00s to 48h 00m", "not foreseen"}, "Expected by simulations 7m 00s ago; bands are to hold for 80 % of jobs."
+	})
+	p.Await("a list of now", heads(with)+" && "+is(text(2, 3), "not foreseen")+" && window.kept !== "+table)
+
+	for name, size := range map[string]struct {
+		width, height int
+		dark          bool
+	}{"wide": {1400, 900, false}, "phone": {375, 800, false}, "dark": {1400, 900, true}, "huge": {3840, 2160, false}} {
+		p.Size(size.width, size.height, size.dark)
+		p.CheckAccess()
+		p.Await("a page no wider than its window, "+name, fmt.Sprintf("document.documentElement.scrollWidth <= %d && document.images.length === 0", size.width))
+		picture(t, p, "foresees-"+name)
+	}
+	if len(p.Console) > 0 {
+		t.Errorf("console: %q", p.Console)
+	}
 }

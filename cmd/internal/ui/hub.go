@@ -32,8 +32,10 @@ type State struct {
 	Ready   int      `json:"ready"`
 	Devices int      `json:"devices"`
 	Nodes   [][5]any `json:"nodes"` // name, type, devices held, devices, health
-	Jobs    [][5]any `json:"jobs"`  // name, state, reason, devices, submission
+	Jobs    [][6]any `json:"jobs"`  // name, state, reason, devices, submission, what is expected of it
 	Page    int      `json:"page"`  // number of the page that can be had
+
+	Foresight string `json:"foresight,omitempty"` // how to take what is expected of jobs; empty where nothing is of any
 }
 
 // Told is what is known of a job.

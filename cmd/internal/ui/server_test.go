@@ -18,7 +18,7 @@ import (
 type still struct{}
 
 func (still) State(context.Context) (*State, error) {
-	return &State{Now: 5, Jobs: [][5]any{{"</script><img>", "running", "", 1, 0}}}, nil
+	return &State{Now: 5, Jobs: [][6]any{{"</script><img>", "running", "", 1, 0, "end in <b>"}}}, nil
 }
 
 func (still) Job(context.Context, string) (*Told, error) {

@@ -2,7 +2,7 @@
 'use strict';
 Q.live = (first, show) => {
   const { $, span, digits, make, table } = Q, filled = '.tools, canvas, .tip, .found, #one, .grid', mostRows = 200;
-  let last = null, number = first.value('live'), asking = false;
+  let last = null, number = first.value('live'), unforeseen = first.value('unforeseen'), asking = false, foretold = false; // foretold: the list of jobs has a column for what is expected
   const held = e => { const at = document.activeElement; return at && at !== document.body && e.contains(at); }; // what is in use is left alone
 
   // put replaces a part by a newer one, unless it is the same.
@@ -34,7 +34,7 @@ Q.live = (first, show) => {
       if (!answer.ok) return;
       const next = new DOMParser().parseFromString(await answer.text(), 'text/html'), data = await Q.unpack(next.getElementById('data').textContent);
       if (data.value('live') == null) { location.reload(); return; } // it has ended
-      number = data.value('live');
+      number = data.value('live'); unforeseen = data.value('unforeseen');
       const nav = document.querySelector('nav'); put(nav, next.querySelector('nav'));
       const main = $('main'), notes = m => m.querySelector(':scope > .notes:not(#failed)'), said = notes(main), says = notes(next.getElementById('main'));
       if (said && says) put(said, says); else if (said) said.remove(); else if (says) $('failed').after(says);
@@ -55,13 +55,31 @@ Q.live = (first, show) => {
     const cards = make('dl', null, box); cards.className = 'cards';
     for (const [k, v] of [['time of the run', span(last.now)], ['devices held', `${last.used} of ${last.devices}`], ...Object.entries(count).map(([k, v]) => [k, digits(v)])]) { const d = make('div', null, cards); make('dt', k, d); make('dd', v, d); }
     if (!held($('nodetable'))) { $('nodetable').replaceChildren(); table($('nodetable'), 'Nodes', [['node', 'type', 'held', 'devices', 'health'], ...last.nodes.map(n => n.map(String))]); }
-    if (!held($('jobtable'))) list();
+    if (held($('jobtable'))) touch(); else list();
+  }
+  const cells = j => [j[1], ...(foretold ? [j[5]] : []), j[2], digits(j[3]), j[4] == null ? '–' : span(j[4])];
+  const write = (e, text) => { if (e.textContent !== text) e.textContent = text; };
+  function foresight() { // how to take what is expected, or why nothing is
+    const text = last.foresight ? (foretold ? last.foresight : '') : (last.jobs.length && unforeseen) || '';
+    write($('foresight'), text); $('foresight').hidden = !text;
+  }
+  // touch renews the texts of a list of jobs that is in use, and leaves its rows.
+  function touch() {
+    const jobs = new Map(last.jobs.map(j => [j[0], j]));
+    for (const r of $('jobtable').querySelectorAll('tbody tr')) {
+      const j = jobs.get(r.firstChild.textContent), texts = j ? cells(j) : ['has ended'];
+      [...r.children].slice(1).forEach((c, i) => write(c, texts[i] || ''));
+    }
+    foresight();
   }
   function list() {
     if (!last) return;
     const filter = $('filter'), text = filter.value.trim().toLowerCase(), shown = last.jobs.filter(j => j[0].toLowerCase().includes(text));
     $('jobtable').replaceChildren();
-    const t = table($('jobtable'), shown.length > mostRows ? `The first ${mostRows} of ${digits(shown.length)} jobs that have not ended` : 'Jobs that have not ended', [['job', 'state', 'why', 'devices', 'submitted'], ...shown.slice(0, mostRows).map(j => [j[0], j[1], j[2], digits(j[3]), j[4] == null ? '–' : span(j[4])])], true);
+    foretold = Boolean(last.foresight);
+    const box = make('div', null, $('jobtable'));
+    make('p', '', box).id = 'foresight'; foresight();
+    const t = table(box, shown.length > mostRows ? `The first ${mostRows} of ${digits(shown.length)} jobs that have not ended` : 'Jobs that have not ended', [['job', 'state', ...(foretold ? ['expected'] : []), 'why', 'devices', 'submitted'], ...shown.slice(0, mostRows).map(j => [j[0], ...cells(j)])], true);
     t.querySelectorAll('tbody tr').forEach((r, i) => { const cell = r.firstChild, b = make('button', shown[i][0]); b.type = 'button'; cell.replaceChildren(b); b.addEventListener('click', () => { Q.select(shown[i][0]); $('one').scrollIntoView({ block: 'nearest' }); }); });
   }
   // explain asks what was last decided about a job.
