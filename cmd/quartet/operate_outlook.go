@@ -162,11 +162,18 @@ func outlookLines(j *controlv1.Job, now float64, line func(name, value string)) 
 	if o == nil {
 		return
 	}
+	moment := func(name string, b *controlv1.Band) {
+		text := wordBand(b, now)
+		if text != notForeseen {
+			text = "expected " + text
+		}
+		line(name, text)
+	}
 	if o.GetStart() != nil && j.GetState() != core.Running.String() {
-		line("start", "expected "+wordBand(o.GetStart(), now))
+		moment("start", o.GetStart())
 		line("position", position(o))
 	}
-	line("end", "expected "+wordBand(o.GetEnd(), now))
+	moment("end", o.GetEnd())
 	line("foreseen", fmt.Sprintf("%s ago; %s", render.Span(max(now-o.GetAtSeconds(), 0)), wordJudged(o)))
 }
 

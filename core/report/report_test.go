@@ -507,3 +507,32 @@ func FuzzReadStudy(f *testing.F) {
 		}
 	})
 }
+
+// Why nothing is expected of jobs is told where a policy lives in another process: only the config says it.
+func TestLivePageSaysWhyNothingIsForeseen(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pipeline string
+		want     bool
+	}{
+		"no pipeline":               {"", false},
+		"policies of the scheduler": {`pipeline: {admission: [{type: accept_all}], allocation: {type: fifo, config: {plugin: x}}}`, false},
+		"admission":                 {`pipeline: {admission: [{type: accept_all}, {type: mine, plugin: {on_failure: fail}}]}`, true},
+		"allocation":                {`pipeline: {allocation: {type: fifo, isolate: true, plugin: {on_failure: fail}}}`, true},
+		"placement":                 {`pipeline: {placement: {type: mine, plugin: {on_failure: fail}}}`, true},
+		"elasticity of jobs":        {`pipeline: {elasticity: {job: {type: mine, plugin: {on_failure: fail}}}}`, true},
+		"elasticity of the cluster": {`pipeline: {elasticity: {cluster: {type: mine, plugin: {on_failure: fail}}}}`, true},
+		"a workload":                {`workload: {type: mine, plugin: {on_failure: fail}}`, false},
+		"another form":              {`pipeline: {allocation: fifo}`, false},
+		"no config":                 {`: [`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var page bytes.Buffer
+			if err := WriteLive(&page, &Run{Manifest: Manifest{Config: tc.pipeline}, rounds: &table{}, byName: map[string]int{}}, 1); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(shown(t, page.String()), "forecasts itself only where none does"); got != tc.want {
+				t.Errorf("the page says why: %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

@@ -42,7 +42,7 @@ func WriteLive(w io.Writer, r *Run, number int) error {
 	data := r.pack()
 	data.value("live", number)
 	if r.hasPlugins() {
-		data.value("unforeseen", "No starts and ends are expected here: a policy is a plugin, and a scheduler forecasts itself only where none is. quartet forecast tells of them.")
+		data.value("unforeseen", "No starts and ends are expected here: a policy lives in a process of its own, and a scheduler forecasts itself only where none does. quartet forecast tells of them.")
 	}
 	p := r.page()
 	p.Connects = true
