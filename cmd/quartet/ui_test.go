@@ -45,6 +45,7 @@ func TestUIForeseesAsJobsDo(t *testing.T) {
 		"a band that has begun":     {jobs: []*controlv1.Job{runs(&controlv1.Outlook{AtSeconds: 100, End: secs(110, 120, 260)})}, now: 200, want: []string{"end in 0 s to 1m 00s"}, note: fresh},
 		"three minutes old":         {jobs: []*controlv1.Job{runs(&controlv1.Outlook{AtSeconds: 100, End: secs(310, 320, 340)})}, now: 280, want: []string{"end in 30.0 s to 1m 00s"}, note: fresh},
 		"older than three minutes":  {jobs: []*controlv1.Job{runs(&controlv1.Outlook{AtSeconds: 100, End: secs(311, 320, 341)})}, now: 281, want: []string{"end in 30.0 s to 1m 00s"}, note: old},
+		"one that has ended":        {jobs: []*controlv1.Job{{State: "completed"}, runs(&controlv1.Outlook{AtSeconds: 100, End: secs(160, 200, 220)})}, now: 100, want: []string{"", "end in 1m 00s to 2m 00s"}, note: fresh},
 		"a clock that was set back": {jobs: []*controlv1.Job{runs(&controlv1.Outlook{AtSeconds: 100, End: secs(110, 120, 130)})}, now: 50, want: []string{"end in 1m 00s to 1m 20s"}, note: fresh},
 	} {
 		t.Run(name, func(t *testing.T) {
