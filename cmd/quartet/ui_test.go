@@ -86,7 +86,9 @@ func TestUITellsOfAJobWhatDescribeDoes(t *testing.T) {
 				AtSeconds: 90, Start: secs(160, 200, 400), End: secs(500, 600, inf), Position: 9, Ahead: []string{"</dd><b>", "b", "c", "d", "e", "f"}, Judged: 8, Held: 6,
 			}},
 			want: [][2]string{
-				{"start", "expected in 1m 00s to 5m 00s"}, {"position", "9, after </dd><b>, b, c, d, e and 3 more"}, {"end", "expected in 6m 40s or later"},
+				{"start", "expected in 1m 00s to 5m 00s"},
+				{"position", "9, after </dd><b>, b, c, d, e and 3 more"},
+				{"end", "expected in 6m 40s or later"},
 				{"foreseen", judged + "75.0 % of 8"},
 			},
 		},
