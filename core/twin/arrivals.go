@@ -53,14 +53,7 @@ func (s *submissions) coming(now, until float64, most int, r *rand.Rand) (like [
 	if gaps < 1 {
 		return nil, nil
 	}
-	mean := (now - s.list[0].SubmitSeconds) / float64(gaps)
-	if r != nil {
-		sum := 0.0
-		for range gaps {
-			sum += r.ExpFloat64()
-		}
-		mean *= float64(gaps) / sum
-	}
+	mean := s.gap(now, gaps, r)
 	if !(mean > 0) || math.IsInf(mean, 1) {
 		return nil, nil
 	}
@@ -78,6 +71,30 @@ func (s *submissions) coming(now, until float64, most int, r *rand.Rand) (like [
 		}
 	}
 	return like, at
+}
+
+// gap is the mean distance of the moments to come, after so many gaps: that of those, or, where it is silent for longer than they let expect, a longer one, of which nobody knows
+// but that nothing came since the last. That arrivals change so is believed, beforehand, as if it had been seen once.
+func (s *submissions) gap(now float64, gaps int, r *rand.Rand) float64 {
+	first, last, n := s.list[0].SubmitSeconds, s.list[len(s.list)-1].SubmitSeconds, float64(gaps)
+	silence := now - last
+	same := n * math.Pow((last-first)/(now-first), n) // to 1 that they changed
+	usual := (now - first) / n
+	if r == nil {
+		if same < 1 {
+			return max(usual, silence)
+		}
+		return usual
+	}
+	sum := 0.0
+	for range gaps {
+		sum += r.ExpFloat64()
+	}
+	usual *= n / sum
+	if r.Float64()*(same+1) < 1 {
+		return max(usual, silence/r.ExpFloat64())
+	}
+	return usual
 }
 
 // arrival is the name of a job that is believed to come. No job that is submitted has a name with a space.

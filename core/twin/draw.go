@@ -17,7 +17,7 @@ type prepared struct {
 	round    int
 	now      float64
 	config   sim.Config
-	survey   survey
+	survey   *survey
 	expected *estimates
 	prior    logNormal
 	work     string

@@ -57,7 +57,7 @@ func secondsOf(j *core.Job, now float64) float64 {
 }
 
 // group tells what is alike: the work of jobs of an application, the seconds of all, or of those of a tenant and size, or what
-// is declared, by all or by a tenant.
+// is declared, by all, by a tenant, or by those that declared as much.
 type group struct {
 	of                  byte
 	application, tenant string
@@ -70,6 +70,7 @@ const (
 	secondsBy  = 'b'
 	ratioAll   = 'r'
 	ratioBy    = 't'
+	ratioNear  = 'n' // requested is a place in declarations
 )
 
 func (g group) String() string {
@@ -109,45 +110,14 @@ func (s *sample) sort() {
 
 // survey is what is known of how long jobs are, from those that ended, and from those that go on, without which the short ones were too many.
 type survey struct {
-	groups map[group]*sample
-	drift  drift
+	groups       map[group]*sample
+	drift        drift
+	declarations declarations
 }
 
-func newSurvey() survey { return survey{groups: map[group]*sample{}} }
+func newSurvey() *survey { return &survey{groups: map[group]*sample{}} }
 
-// drift is how declarations are the farther off, the larger they are: where they are wrong at random, those that are large are too large. It is a regression of the
-// logarithm of the work over what was declared on that of what was declared, as if ten more had shown no such thing.
-type drift struct{ slope, center float64 }
-
-const noDrift = 10
-
-func driftOf(ended []ending) (d drift) {
-	var n, x, y, xx, xy float64
-	for i := range ended {
-		if e := &ended[i]; e.all && e.declared > 0 && e.work > 0 {
-			log, off := math.Log(e.declared), math.Log(e.work/e.declared)
-			n, x, y, xx, xy = n+1, x+log, y+off, xx+log*log, xy+log*off
-		}
-	}
-	if n < 2 {
-		return d
-	}
-	d.center = x / n
-	if spread := max(xx-x*x/n, 0); spread > 0 {
-		d.slope = min(max((xy-x*y/n)/(spread+noDrift), -1), 0)
-	}
-	return d
-}
-
-// of is what a declaration stands for.
-func (d drift) of(declared float64) float64 {
-	if d.slope == 0 {
-		return declared
-	}
-	return declared * math.Exp(d.slope*(math.Log(declared)-d.center))
-}
-
-func (s survey) put(g group, w watched) {
+func (s *survey) put(g group, w watched) {
 	if !(w.amount > 0) || math.IsInf(w.amount, 1) {
 		return
 	}
@@ -162,13 +132,14 @@ func (s survey) put(g group, w watched) {
 	}
 }
 
-func (s survey) add(e *ending) {
+func (s *survey) add(e *ending) {
 	if e.application != "" {
 		s.put(group{of: workOf, application: e.application}, watched{e.work, e.all})
 	}
 	s.put(group{of: secondsBy, tenant: e.tenant, requested: e.requested}, watched{e.seconds, e.all})
 	s.put(group{of: secondsAll}, watched{e.seconds, e.all})
 	if e.declared > 0 {
+		s.declarations.add(e)
 		part := e.work / s.drift.of(e.declared)
 		s.put(group{of: ratioAll}, watched{part, e.all})
 		if e.tenant != "" {
@@ -178,10 +149,11 @@ func (s survey) add(e *ending) {
 }
 
 // sort ends the survey.
-func (s survey) sort() {
+func (s *survey) sort() {
 	for _, of := range s.groups { // each on its own
 		of.sort()
 	}
+	s.declarations.sort()
 }
 
 // known is a number of ends beyond which it is of no account that they might have been others.
@@ -191,7 +163,7 @@ const known = 100
 //
 // Source: Rubin, The Bayesian bootstrap, Annals of Statistics 9 (1981).
 type estimates struct {
-	survey survey
+	survey *survey
 	random func(group) *rand.Rand // nil for the survey as it is
 	mutex  sync.Mutex
 	made   map[group]*lengths
@@ -238,33 +210,6 @@ func (l left) add(e *estimates, g group, most, done, unit float64) left {
 		return l
 	}
 	return append(l, opinion{of, min(of.weight, most), done, unit})
-}
-
-// declared is what is left of a declaration, of which part was done. Jobs of the same application count the more, the more they are alike against how far
-// off declarations are: each of the two by the inverse of its variance.
-func (e *estimates) declared(into left, j *core.JobSpec, done float64) left {
-	unit := e.survey.drift.of(j.TotalWork)
-	part := done / unit
-	if j.Tenant != "" {
-		into = into.add(e, group{of: ratioBy, tenant: j.Tenant}, math.Inf(1), part, unit)
-	}
-	if most := mostOthers; len(into) == 0 {
-		into = into.add(e, group{of: ratioAll}, math.Inf(1), part, unit)
-	} else {
-		into = into.add(e, group{of: ratioAll}, most, part, unit)
-	}
-	part, unit = done/j.TotalWork, j.TotalWork
-	into = append(into, opinion{logNormal{1, 0}, asDeclared, part, unit}, opinion{logNormal{1, offSigma}, offDeclared, part, unit})
-	alike := group{of: workOf, application: j.Application}
-	if of := e.of(alike); of != nil && j.Application != "" {
-		sum := 0.0
-		for i := range into {
-			sum += into[i].weight
-		}
-		wrong, differ := e.survey.groups[group{of: ratioAll}].spread(), e.survey.groups[alike].spread()
-		into = append(into, opinion{of, sum * wrong / differ, done, 1})
-	}
-	return into
 }
 
 // told is what is left by the history, of a job that did so much, or had its devices for so many seconds. Perseconds is the work of a second on what it asks for.

@@ -2,6 +2,7 @@ package twin
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -150,6 +151,28 @@ func TestDeclarationsAreCorrected(t *testing.T) {
 	}
 }
 
+// Where declarations are wrong at random and jobs are alike, those that declared much or little are like the others, and it is found though the short ones end first.
+func TestDeclarationsOfAlikeJobs(t *testing.T) {
+	const sigmaWork, sigmaDeclared, most = 0.3, 1.0, 150.0
+	r := core.NewRand(1, "alike")
+	s := newSurvey()
+	for range 2000 {
+		work := 100 * math.Exp(sigmaWork*r.NormFloat64())
+		e := ending{work: min(work, most), declared: work * math.Exp(sigmaDeclared*r.NormFloat64()), all: work <= most}
+		s.add(&e)
+	}
+	s.sort()
+	for _, random := range []func(group) *rand.Rand{nil, func(g group) *rand.Rand { return core.NewRand(2, g.String()) }} {
+		e := &estimates{survey: s, made: map[group]*lengths{}, random: random}
+		for _, declared := range []float64{20, 100, 500} {
+			want := 100 * math.Pow(declared/100, sigmaWork*sigmaWork/(sigmaWork*sigmaWork+sigmaDeclared*sigmaDeclared))
+			if got := e.declared(nil, &core.JobSpec{TotalWork: declared}, 0).median(); math.Abs(math.Log(got/want)) > 0.15 {
+				t.Errorf("%v declared are believed to be %.1f, want %.1f", declared, got, want)
+			}
+		}
+	}
+}
+
 func TestArrivalsToCome(t *testing.T) {
 	at := func(seconds ...float64) (s submissions) {
 		for _, x := range seconds {
@@ -157,29 +180,24 @@ func TestArrivalsToCome(t *testing.T) {
 		}
 		return s
 	}
-	cases := map[string]struct {
-		of   submissions
-		want []float64
-		like []int
+	even := at(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
+	for name, tc := range map[string]struct {
+		of         submissions
+		now, until float64
+		want       []float64
+		like       []int
 	}{
-		"nothing came":      {submissions{}, nil, nil},
-		"all came together": {at(0, 0, 0), nil, nil},
-		"one in 10 s":       {at(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), []float64{110, 120, 130}, []int{1, 2, 3}},
-		"pairs":             {at(0, 0, 50, 50), []float64{200, 200}, []int{2, 3}},
-		"no more for long":  {at(90, 91, 92, 93), nil, nil},
-	}
-	cases["no more for long"] = struct {
-		of   submissions
-		want []float64
-		like []int
-	}{at(0, 1, 2), nil, nil}
-	for name, tc := range cases {
+		"nothing came":                {submissions{}, 100, 130, nil, nil},
+		"all came together":           {at(0, 0, 0), 100, 130, nil, nil},
+		"one in 10 s":                 {even, 100, 130, []float64{110, 120, 130}, []int{1, 2, 3}},
+		"pairs":                       {at(0, 0, 50, 50), 100, 210, []float64{200, 200}, []int{2, 3}},
+		"a little late":               {even, 120, 140, []float64{132}, []int{1}},
+		"silent for longer than that": {even, 160, 290, []float64{220, 280}, []int{1, 2}}, // one in 60 s
+		"silent for ten times longer": {even, 700, 2000, []float64{1300, 1900}, []int{1, 2}},
+		"no more for long":            {at(0, 1, 2), 100, 130, nil, nil},
+	} {
 		t.Run(name, func(t *testing.T) {
-			until := 130.0
-			if name == "pairs" {
-				until = 210
-			}
-			like, got := tc.of.coming(100, until, 100, nil)
+			like, got := tc.of.coming(tc.now, tc.until, 100, nil)
 			if !slices.Equal(got, tc.want) || !slices.Equal(like, tc.like) {
 				t.Errorf("come at %v like %v, want %v like %v", got, like, tc.want, tc.like)
 			}
@@ -187,7 +205,36 @@ func TestArrivalsToCome(t *testing.T) {
 	}
 }
 
-// As many come as came, whatever is drawn.
+// The longer nothing came, the fewer are drawn; a silence that is not longer than others tells nothing.
+func TestDrawnArrivalsCease(t *testing.T) {
+	var s submissions
+	for i := range 20 {
+		s.add(&core.JobSpec{SubmitSeconds: float64(10 * i)}, 20) // the last one at 190 s
+	}
+	mean := func(now float64) float64 {
+		total, draws := 0, 400
+		for i := range draws {
+			_, at := s.coming(now, now+1000, mostArrivals, core.NewRand(uint64(i), "arrivals"))
+			total += len(at)
+		}
+		return float64(total) / float64(draws)
+	}
+	for name, tc := range map[string]struct{ now, low, high float64 }{
+		"just now":    {191, 95, 115},
+		"two gaps":    {210, 75, 105},
+		"eight gaps":  {270, 13, 45}, // one in 80 s or in 14
+		"twenty gaps": {390, 3, 9},
+		"for a day":   {86400, 0, 0.1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := mean(tc.now); got < tc.low || got > tc.high {
+				t.Errorf("%v arrivals in 1000 s, want %v to %v", got, tc.low, tc.high)
+			}
+		})
+	}
+}
+
+// As many come as came, but for the draws in which it is believed that they cease.
 func TestDrawnArrivalsAreAsOften(t *testing.T) {
 	var s submissions
 	for i := range 20 {
@@ -200,7 +247,7 @@ func TestDrawnArrivalsAreAsOften(t *testing.T) {
 			t.Fatalf("arrivals at %v", at)
 		}
 	}
-	if mean := float64(total) / float64(draws); mean < 90 || mean > 110 { // 95 and 19/18 of it
+	if mean := float64(total) / float64(draws); mean < 85 || mean > 105 { // 95 and 19/18 of it, and less in one of eight
 		t.Errorf("%v arrivals in a time in which some 95 to 100 are to come", mean)
 	}
 }

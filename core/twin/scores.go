@@ -19,7 +19,7 @@ type scale struct {
 
 // adaption is by how much the rank follows a band that held, or did not; within leastRank and mostRank.
 const (
-	adaption            = 0.002
+	adaption            = 0.01
 	leastRank, mostRank = 0.5, 0.97
 )
 
