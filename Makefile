@@ -235,8 +235,8 @@ results: ## measure the reproductions again and write the tables of docs/results
 	$(GO) build -o $(BIN)/quartet ./cmd/quartet
 	$(GO) run ./tools/results -quartet $(BIN)/quartet -write docs/results $(if $(ONLY),-only $(ONLY)) $(if $(KEEP),-keep $(KEEP))
 
-forecasts: ## measure how forecasts of published workloads hold (QUARTET_DATA; some ten minutes)
-	QUARTET_FORECASTS=1 $(GO) test -count=1 -timeout=60m ./core/twin -run='^TestForecastsOfPublishedWorkloads$$' -v
+forecasts: ## measure how forecasts of published workloads hold, and write the tables (QUARTET_DATA; some ten minutes)
+	$(GO) test -count=1 -timeout=60m ./core/twin -run='^TestForecastsOfPublishedWorkloads$$' -v -forecasts.write=$(CURDIR)/docs/results/forecasts.md
 
 synthesize: ## measure the choice between twelve compositions on twenty workloads, with and without errors of declared work, and write its table (QUARTET_DATA; some ten minutes of two processors)
 	$(GO) test -count=1 -timeout=120m . -run='^TestSynthesizerStudy$$' -v -synthesize.write=$(CURDIR)/docs/results/synthesizer.md

@@ -18,7 +18,7 @@ func ownVariables() []string {
 		agent.JobVariable, agent.RankVariable, agent.ReplicasVariable, agent.NodesVariable, agent.RendezvousVariable, agent.CheckpointVariable,
 		agent.SocketVariable, agent.CAVariable, agent.TokenVariable,
 		agent.ShareVariable, agent.DeviceMemoryVariable, agent.CPUsVariable, agent.MemoryVariable,
-		"QUARTET_DATA", "QUARTET_PYTHON", "QUARTET_TORCH", "QUARTET_OPTUNA", "QUARTET_NODE_PLUGIN", "QUARTET_CHROMIUM", "QUARTET_AXE", "QUARTET_CONTROLPLANE", "QUARTET_HELM", "QUARTET_MUTANT", "QUARTET_MUTANT_TRACE", "QUARTET_FORECASTS",
+		"QUARTET_DATA", "QUARTET_PYTHON", "QUARTET_TORCH", "QUARTET_OPTUNA", "QUARTET_NODE_PLUGIN", "QUARTET_CHROMIUM", "QUARTET_AXE", "QUARTET_CONTROLPLANE", "QUARTET_HELM", "QUARTET_MUTANT", "QUARTET_MUTANT_TRACE",
 	}
 }
 

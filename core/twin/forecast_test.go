@@ -3,7 +3,6 @@ package twin_test
 import (
 	"fmt"
 	"math"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/twin"
-	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 const forecastConfig = "version: 1\nname: twin\nseed: 3\ncluster: {nodes: [{name: n, count: 4, accelerator: v100, devices: 4}]}\n" +
@@ -125,54 +123,6 @@ func TestJudge(t *testing.T) {
 		}
 		if len(tenths) != 10 || sum.Forecasts != all.Forecasts || sum.Inside != all.Inside {
 			t.Errorf("%s: the tenths are of %+v", name, sum)
-		}
-	}
-}
-
-// Forecasts of published workloads. It takes minutes, and runs where QUARTET_FORECASTS is set.
-func TestForecastsOfPublishedWorkloads(t *testing.T) {
-	refdata.Path(t, "data", "pollux-osdi21")
-	if os.Getenv("QUARTET_FORECASTS") == "" {
-		t.Skip("QUARTET_FORECASTS is not set: the forecasts take minutes; make forecasts runs them")
-	}
-	const philly = "sample.window={first_job: 30000, jobs: 400};cluster.nodes[0].count=12"
-	// How bands are calibrated was chosen by the window above and the first workload; these were kept apart.
-	const later = "sample.window={first_job: 50000, jobs: 400};cluster.nodes[0].count=16"
-	for name, tc := range map[string]struct{ file, sets string }{
-		"tiresias on Pollux 1":     {"papers/pollux-osdi21/tiresias.yaml", ""},
-		"tiresias on Pollux 3":     {"papers/pollux-osdi21/tiresias.yaml", "workload.config.path=${QUARTET_DATA}/data/pollux-osdi21/workloads/workload-3.csv"},
-		"tiresias on Pollux 6":     {"papers/pollux-osdi21/tiresias.yaml", "workload.config.path=${QUARTET_DATA}/data/pollux-osdi21/workloads/workload-6.csv"},
-		"pollux-exact on Pollux 2": {"papers/pollux-osdi21/pollux-exact.yaml", "workload.config.path=${QUARTET_DATA}/data/pollux-osdi21/workloads/workload-2.csv"},
-		"LAS on Philly, later":     {"papers/philly/las.yaml", later},
-		"FIFO on Philly, later":    {"papers/philly/las.yaml", later + ";pipeline.allocation={type: fifo}"},
-		"SRTF on Philly, later":    {"papers/philly/las.yaml", later + ";pipeline.allocation={type: srtf}"},
-		"LAS on Philly":            {"papers/philly/las.yaml", philly},
-		"FIFO on Philly":           {"papers/philly/las.yaml", philly + ";pipeline.allocation={type: fifo}"},
-		"SRTF on Philly":           {"papers/philly/las.yaml", philly + ";pipeline.allocation={type: srtf}"},
-	} {
-		for _, estimate := range []string{"", "estimate={source: noisy, sigma: 0.84}", "estimate={source: none}"} {
-			if strings.HasPrefix(name, "SRTF") && strings.Contains(estimate, "none") {
-				continue // it goes by what is declared
-			}
-			t.Run(name+" "+estimate, func(t *testing.T) {
-				sets := strings.FieldsFunc(tc.sets+";"+estimate, func(r rune) bool { return r == ';' })
-				c, err := quartet.Load(quartet.Builtins(), quartet.Options{Files: []string{tc.file}, Sets: sets, Env: os.LookupEnv})
-				if err != nil {
-					t.Fatal(err)
-				}
-				j := judgeRun(t, c, twin.BeliefOptions{Arrivals: twin.ArrivalsRecent}, 1800)
-				for what, held := range map[string]func() (twin.Held, []twin.Held){"starts": j.Starts, "ends": j.Ends} {
-					all, tenths := held()
-					line := fmt.Sprintf("%s: %.3f of %d hold, median error %.3f of the time to come, %.3f of all; by lead:", what, all.Ratio(), all.Forecasts, all.ErrorRatio, all.WholeRatio)
-					for _, part := range tenths {
-						line += fmt.Sprintf(" ≤%.0fs %.2f (%.2f)", part.LeadSeconds, part.Ratio(), part.ErrorRatio)
-					}
-					t.Log(line)
-					if all.Forecasts >= 200 && all.Ratio() < 0.7 {
-						t.Errorf("%s: only %.3f hold", what, all.Ratio())
-					}
-				}
-			})
 		}
 	}
 }
