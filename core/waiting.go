@@ -15,10 +15,15 @@ func (s *state) explainWaiting() {
 		notGranted = BlockedByEarlier
 	}
 	nodesMissing := s.missing.count(s)
+	plain := !nodesMissing && !s.shrunken // nobody waits for nodes
 	for _, c := range s.candidates {
-		j, m := c.Job, s.marks[c.ID]
+		j := c.Job
 		if j.State != Waiting {
 			continue
+		}
+		m := s.marks[c.ID]
+		if plain && j.WaitingReason == notGranted && m.answered != s.view.Round {
+			continue // as it was told
 		}
 		v := Verdict{Job: j.ID, Code: Defer, Reason: notGranted, By: "pipeline"}
 		if m.answered == s.view.Round {

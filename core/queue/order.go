@@ -15,6 +15,8 @@ type Rank struct {
 	Index int32 // among the candidates
 }
 
+func (r Rank) before(o Rank) bool { return r.Key < o.Key || r.Key == o.Key && r.Job < o.Job }
+
 func compareRanks(a, b Rank) int {
 	if c := cmp.Compare(a.Key, b.Key); c != 0 {
 		return c
@@ -29,6 +31,9 @@ type Order struct {
 	// slots, by JobID, is the index of the job among the candidates of this round, or its complement once the job
 	// was recalled from the round before.
 	slots []int32
+	// For merge.
+	room   []Rank
+	begins []int
 }
 
 // Arrange returns the candidates in ascending order of key. A key that is not a number counts as +Inf. The list is the
@@ -41,8 +46,49 @@ func (o *Order) Arrange(candidates []core.Candidate, key func(*core.Candidate) f
 			r.Key = math.Inf(1)
 		}
 	}
-	SortRanks(o.ranks)
+	if !inserted(o.ranks) {
+		o.merge()
+	}
 	return o.ranks
+}
+
+// merge sorts ranks that are few ascending runs: where those who run have fallen behind those who wait, each kind is still nearly in its order. It merges
+// neighbours, of which the first is at most twice as long: O(n log runs), and O(n) where a long run follows short ones.
+//
+// Source: natural merging (Knuth, The Art of Computer Programming 3, 5.2.4), with a stack of runs (Buss and Knop, Strategies for stable merge sorting, SODA 2019).
+func (o *Order) merge() {
+	n := len(o.ranks)
+	o.begins = o.begins[:0] // of the runs that are not merged
+	for i := 0; i < n; {
+		o.begins = append(o.begins, i)
+		for i++; i < n && !o.ranks[i].before(o.ranks[i-1]); i++ {
+		}
+		for k := len(o.begins) - 1; k > 0 && o.begins[k]-o.begins[k-1] <= 2*(i-o.begins[k]); k-- {
+			o.mergeRuns(o.begins[k-1], o.begins[k], i)
+			o.begins = o.begins[:k]
+		}
+	}
+	for k := len(o.begins) - 1; k > 0; k-- {
+		o.mergeRuns(o.begins[k-1], o.begins[k], n)
+	}
+}
+
+// mergeRuns makes one run of two neighbours, from first to middle and from there to end.
+func (o *Order) mergeRuns(first, middle, end int) {
+	ranks := o.ranks
+	for first < middle && !ranks[middle].before(ranks[first]) {
+		first++ // in its place
+	}
+	o.room = append(o.room[:0], ranks[first:middle]...)
+	at, right := first, middle
+	for _, left := range o.room {
+		for right < end && ranks[right].before(left) {
+			ranks[at] = ranks[right]
+			at, right = at+1, right+1
+		}
+		ranks[at] = left
+		at++
+	}
 }
 
 // recall lists those of the round before that are still candidates, in its order, and then the new ones by JobID.
@@ -71,21 +117,28 @@ func (o *Order) recall(candidates []core.Candidate) {
 	o.ranks = kept
 }
 
-// SortRanks sorts ranks that are nearly in order: it inserts each rank into those before it, and gives up for a general sort when too many are far off.
+// SortRanks sorts ranks that are nearly in order.
 func SortRanks(ranks []Rank) {
+	if !inserted(ranks) {
+		slices.SortFunc(ranks, compareRanks)
+	}
+}
+
+// inserted inserts each rank into those before it. It gives up, and reports false, when too many are far off; the ranks are in no order then.
+func inserted(ranks []Rank) bool {
 	budget := 8 * len(ranks)
 	for i := 1; i < len(ranks); i++ {
 		r, k := ranks[i], i
-		for k > 0 && (r.Key < ranks[k-1].Key || r.Key == ranks[k-1].Key && r.Job < ranks[k-1].Job) {
+		for k > 0 && r.before(ranks[k-1]) {
 			ranks[k] = ranks[k-1]
 			k--
 		}
 		ranks[k] = r
 		if budget -= i - k; budget < 0 {
-			slices.SortFunc(ranks, compareRanks)
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // Grown extends a table by JobID so that it has an entry for id.

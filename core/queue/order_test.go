@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -45,6 +46,71 @@ func TestOrderSortsFromAnyOrderBefore(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Where many change places, the order is that of a sort, too: jobs that fall behind all others, with gangs of several sizes, over many rounds.
+func TestOrderOfThoseThatFallBehind(t *testing.T) {
+	for name, jobs := range map[string]int{"few": 40, "many": 3000} {
+		t.Run(name, func(t *testing.T) {
+			r := core.NewRand(1, name)
+			var o Order
+			candidates := make([]core.Candidate, jobs)
+			for i := range candidates {
+				candidates[i].Job = &core.Job{JobSpec: &core.JobSpec{ID: core.JobID(i), Requested: 1 + r.IntN(8)}, Progress: float64(r.IntN(100))}
+			}
+			for range 60 {
+				ranks := o.Arrange(candidates, func(c *core.Candidate) float64 { return c.Progress })
+				if !slices.IsSortedFunc(ranks, compareRanks) || len(ranks) != jobs {
+					t.Fatal("the ranks are not in order")
+				}
+				seen := make([]bool, jobs)
+				for _, at := range ranks {
+					seen[at.Job] = true
+				}
+				if slices.Contains(seen, false) {
+					t.Fatal("a rank was lost")
+				}
+				for _, at := range ranks[:jobs/8] { // who runs attains
+					j := candidates[at.Index].Job
+					j.Progress += float64(60 * j.Requested)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkOrder is a round of those that fall behind, by merging and by a general sort.
+func BenchmarkOrder(b *testing.B) {
+	for name, jobs := range map[string]int{"1000": 1000, "10000": 10000} {
+		for _, merged := range []bool{true, false} {
+			b.Run(fmt.Sprintf("%s/merged=%v", name, merged), func(b *testing.B) {
+				var o Order
+				r := core.NewRand(1, name)
+				progress, size := make([]float64, jobs), make([]float64, jobs)
+				for i := range jobs {
+					o.ranks = append(o.ranks, Rank{Job: core.JobID(i)})
+					size[i] = float64(1 + r.IntN(8))
+				}
+				for b.Loop() {
+					for i := range o.ranks {
+						at := &o.ranks[i]
+						if i < jobs/8 {
+							progress[at.Job] += 60 * size[at.Job]
+						}
+						at.Key = progress[at.Job]
+					}
+					if inserted(o.ranks) {
+						continue
+					}
+					if merged {
+						o.merge()
+					} else {
+						slices.SortFunc(o.ranks, compareRanks)
+					}
+				}
+			})
+		}
+	}
 }
 
 // More ranks out of place than insertion is allowed to move.
