@@ -29,6 +29,8 @@ type foretelling struct {
 	stopwatch  func() time.Duration
 	beliefs    *twin.Beliefs
 	forecaster *twin.Forecaster
+	seed       uint64
+	kept       *keeping // nil for nothing that is kept
 	failed     func(error)
 	trouble    string // of the last forecast; of the goroutine that forecasts
 	not        string // why nothing is forecast, as it was told last; of the goroutine of the pipeline
@@ -43,7 +45,7 @@ type foretelling struct {
 }
 
 // foretell begins to forecast a run; nil where nobody asks for it, or a policy lives in a process of its own: a second one would cost more than a forecast is worth.
-func (e *execution) foretell(ctx context.Context, pipeline *core.Pipeline, parts *policies) *foretelling {
+func (e *execution) foretell(ctx context.Context, pipeline *core.Pipeline, parts *policies, kept *keeping) *foretelling {
 	if e.Foretell == nil || e.Stopwatch == nil {
 		return nil
 	}
@@ -57,8 +59,11 @@ func (e *execution) foretell(ctx context.Context, pipeline *core.Pipeline, parts
 	}
 	f := &foretelling{
 		tell: e.Foretell, inForce: parts.decides, pipeline: pipeline, stopwatch: e.stopwatch,
-		beliefs: twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent, Config: config}), forecaster: twin.NewForecaster(e.Seed),
+		beliefs: twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent, Config: config}), forecaster: twin.NewForecaster(e.Seed), seed: e.Seed,
 		failed: func(err error) { e.log.Warn("no forecast", "error", err) }, tellNot: tellNot,
+	}
+	if f.kept = kept; kept != nil {
+		kept.take(f.forecaster)
 	}
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	return f
@@ -98,7 +103,7 @@ func (f *foretelling) ObserveRound(r *core.Report) error {
 	if err := f.beliefs.ObserveRound(r); err != nil {
 		return err
 	}
-	if err := f.forecaster.ObserveRound(r); err != nil {
+	if err := f.learn(r); err != nil {
 		return err
 	}
 	now := f.stopwatch()
@@ -106,6 +111,9 @@ func (f *foretelling) ObserveRound(r *core.Report) error {
 	not := notForetold(config)
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
+	if f.kept != nil {
+		f.kept.round = max(f.kept.round, r.View.Round)
+	}
 	if not != f.not {
 		f.not = not
 		f.tellNot(not)
@@ -132,7 +140,11 @@ func (f *foretelling) forecast(still *twin.Still, beliefs *twin.Beliefs, config 
 		}
 	default:
 		f.trouble = ""
+		if f.kept != nil {
+			f.kept.some = true
+		}
 	}
+	f.keepNow(f.stopwatch(), false)
 	now := f.stopwatch()
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -147,5 +159,6 @@ func (f *foretelling) end() {
 	if f != nil {
 		f.cancel()
 		f.group.Wait()
+		f.keepNow(0, true)
 	}
 }

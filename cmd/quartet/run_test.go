@@ -134,11 +134,15 @@ func TestProgressIsShownAndTakenAway(t *testing.T) {
 			p.show(drawn, name, tc.all, tc.after)
 			p.count()
 			if tc.drawn {
-				<-drawn.some
+				select {
+				case <-drawn.some:
+				case <-time.After(time.Minute):
+					t.Fatal("nothing is drawn")
+				}
 			}
 			p.stop()
 			p.stop()
-			switch text := drawn.String(); {
+			switch text := drawn.text.String(); {
 			case strings.Contains(text, "\n"):
 				t.Errorf("the bar leaves a line behind: %q", text)
 			case (text != "") != tc.drawn, tc.drawn && !strings.Contains(text, name):
@@ -150,13 +154,13 @@ func TestProgressIsShownAndTakenAway(t *testing.T) {
 
 // noted notes what is written, and tells when something is.
 type noted struct {
-	bytes.Buffer
+	text bytes.Buffer
 	some chan struct{}
 }
 
 func (n *noted) Write(text []byte) (int, error) {
-	if n.Len() == 0 && len(text) > 0 {
+	if n.text.Len() == 0 && len(text) > 0 {
 		close(n.some)
 	}
-	return n.Buffer.Write(text)
+	return n.text.Write(text)
 }
