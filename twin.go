@@ -49,7 +49,7 @@ type Forecasting struct {
 func (c *Composition) Twin(ctx context.Context, snapshot string, o Forecasting) (*Twin, error) {
 	t := c.newTwin(o)
 	_, err := c.foresee(ctx, snapshot, foreseeing{
-		watch: func(p *core.Pipeline) core.Observer { return t.rehearsing(p, o, 0) },
+		watch: func(p *core.Pipeline) core.Observer { return t.rehearsing(ctx, p, o, 0) },
 		next:  t.takeBefore,
 		done: func(p *Plan, pipeline *core.Pipeline) {
 			t.Names = p.Names
@@ -82,7 +82,7 @@ func (c *Composition) TwinAt(ctx context.Context, at time.Duration, o Forecastin
 	}
 	silent.Watch = func(p *core.Pipeline, _ core.Backend) core.Observer {
 		pipeline = p
-		rehearsing := t.rehearsing(p, o, at.Seconds())
+		rehearsing := t.rehearsing(ctx, p, o, at.Seconds())
 		return observerFunc(func(r *core.Report) error {
 			if err := rehearsing.ObserveRound(r); err != nil {
 				return err
@@ -119,8 +119,8 @@ func (c *Composition) newTwin(o Forecasting) *Twin {
 }
 
 // rehearsing observes a run, and forecasts it at some moments before another; of a run that is repeated it is not known how long it is, and they are further and further apart.
-func (t *Twin) rehearsing(p *core.Pipeline, o Forecasting, until float64) core.Observer {
-	judge := &twin.Judge{Beliefs: t.Beliefs, Forecaster: t.Forecaster, Policies: t.Policies(), Draws: o.Draws, Pipeline: p}
+func (t *Twin) rehearsing(ctx context.Context, p *core.Pipeline, o Forecasting, until float64) core.Observer {
+	judge := &twin.Judge{Context: ctx, Beliefs: t.Beliefs, Forecaster: t.Forecaster, Policies: t.Policies(), Draws: o.Draws, Pipeline: p}
 	judge.Next = func(seconds float64) float64 {
 		switch {
 		case o.Rehearsals == 0:

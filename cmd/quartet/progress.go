@@ -55,6 +55,7 @@ func (p *progress) show(w io.Writer, what string, all int, after time.Duration) 
 		progressbar.OptionShowCount(),
 		progressbar.OptionSetWidth(30),
 		progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetSpinnerChangeInterval(0), // it draws when it is told, and leaves nothing that goes on
 	)
 	p.done = make(chan struct{})
 	p.drawn.Go(func() {
