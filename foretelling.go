@@ -2,7 +2,8 @@ package quartet
 
 import (
 	"context"
-	"slices"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,8 +29,12 @@ type foretelling struct {
 	stopwatch  func() time.Duration
 	beliefs    *twin.Beliefs
 	forecaster *twin.Forecaster
+	seed       uint64
+	kept       *keeping // nil for nothing that is kept
 	failed     func(error)
 	trouble    string // of the last forecast; of the goroutine that forecasts
+	not        string // why nothing is forecast, as it was told last; of the goroutine of the pipeline
+	tellNot    func(why string)
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -39,10 +44,14 @@ type foretelling struct {
 	due    time.Duration
 }
 
-// foretell begins to forecast a run; nil where nobody asks for it, or a policy lives in another process, of which a second instance would cost more than a forecast is worth.
-func (e *execution) foretell(ctx context.Context, pipeline *core.Pipeline, parts *policies) *foretelling {
-	if e.Foretell == nil || e.Stopwatch == nil || remote(e.Config) {
+// foretell begins to forecast a run; nil where nobody asks for it, or a policy lives in a process of its own: a second one would cost more than a forecast is worth.
+func (e *execution) foretell(ctx context.Context, pipeline *core.Pipeline, parts *policies, kept *keeping) *foretelling {
+	if e.Foretell == nil || e.Stopwatch == nil {
 		return nil
+	}
+	tellNot := e.NotForetold
+	if tellNot == nil {
+		tellNot = func(string) {}
 	}
 	config, simulated := e.Backend.Config.(*sim.Config)
 	if !simulated {
@@ -50,17 +59,43 @@ func (e *execution) foretell(ctx context.Context, pipeline *core.Pipeline, parts
 	}
 	f := &foretelling{
 		tell: e.Foretell, inForce: parts.decides, pipeline: pipeline, stopwatch: e.stopwatch,
-		beliefs: twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent, Config: config}), forecaster: twin.NewForecaster(e.Seed),
-		failed: func(err error) { e.log.Warn("no forecast", "error", err) },
+		beliefs: twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent, Config: config}), forecaster: twin.NewForecaster(e.Seed), seed: e.Seed,
+		failed: func(err error) { e.log.Warn("no forecast", "error", err) }, tellNot: tellNot,
+	}
+	if f.kept = kept; kept != nil {
+		kept.take(f.forecaster)
 	}
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	return f
 }
 
-// remote reports whether a policy of a config lives in a process of its own.
-func remote(c *configs.Config) bool {
-	return c.Allocation.Remote != nil || c.Placement.Remote != nil || c.Elasticity.Remote != nil || c.Scaler.Remote != nil ||
-		slices.ContainsFunc(c.Admission, func(s configs.Selected[core.Admitter]) bool { return s.Remote != nil })
+// remote are the policies of a config that live in processes of their own.
+func remote(c *configs.Config) (ids []string) {
+	add := func(id string, is bool) {
+		if is {
+			ids = append(ids, id)
+		}
+	}
+	for i := range c.Admission {
+		add(c.Admission[i].ID, c.Admission[i].Remote != nil)
+	}
+	add(c.Allocation.ID, c.Allocation.Remote != nil)
+	add(c.Placement.ID, c.Placement.Remote != nil)
+	add(c.Elasticity.ID, c.Elasticity.Remote != nil)
+	add(c.Scaler.ID, c.Scaler.Remote != nil)
+	return ids
+}
+
+// notForetold says why a run by a config is not forecast while it goes on; empty where it is.
+func notForetold(c *configs.Config) string {
+	switch ids := remote(c); len(ids) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("not forecast while it runs: %s is a process of its own; quartet forecast starts a second one", ids[0])
+	default:
+		return fmt.Sprintf("not forecast while it runs: %s are processes of their own; quartet forecast starts second ones", strings.Join(ids, " and "))
+	}
 }
 
 // ObserveRound learns from a round, and begins to forecast when it is time.
@@ -68,20 +103,25 @@ func (f *foretelling) ObserveRound(r *core.Report) error {
 	if err := f.beliefs.ObserveRound(r); err != nil {
 		return err
 	}
-	if err := f.forecaster.ObserveRound(r); err != nil {
+	if err := f.learn(r); err != nil {
 		return err
 	}
 	now := f.stopwatch()
+	config := f.inForce()
+	not := notForetold(config)
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if r.Repeated || f.busy || now < f.due || len(r.View.Active) == 0 {
+	if f.kept != nil {
+		f.kept.round = max(f.kept.round, r.View.Round)
+	}
+	if not != f.not {
+		f.not = not
+		f.tellNot(not)
+	}
+	if not != "" || r.Repeated || f.busy || now < f.due || len(r.View.Active) == 0 {
 		return nil
 	}
-	config := f.inForce()
-	if f.busy = true; remote(config) {
-		f.busy, f.due = false, now+foretellEvery
-		return nil
-	}
+	f.busy = true
 	still, beliefs := twin.Take(f.pipeline), f.beliefs.Clone()
 	copied := f.stopwatch() - now
 	f.group.Go(func() { f.forecast(still, beliefs, config, now, copied) })
@@ -100,11 +140,17 @@ func (f *foretelling) forecast(still *twin.Still, beliefs *twin.Beliefs, config 
 		}
 	default:
 		f.trouble = ""
-		f.tell(forecast)
+		if f.kept != nil {
+			f.kept.some = true
+		}
 	}
+	f.keepNow(f.stopwatch(), false)
 	now := f.stopwatch()
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
+	if err == nil && f.ctx.Err() == nil && f.not == "" { // no other policies took over meanwhile of which nothing is expected
+		f.tell(forecast)
+	}
 	f.busy, f.due = false, now+max(foretellEvery, foretellPart*(now-begun), copyPart*copied)
 }
 
@@ -113,5 +159,6 @@ func (f *foretelling) end() {
 	if f != nil {
 		f.cancel()
 		f.group.Wait()
+		f.keepNow(0, true)
 	}
 }

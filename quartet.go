@@ -78,6 +78,8 @@ type Composition struct {
 	Watch func(*core.Pipeline, core.Backend) core.Observer
 	// Foretell is told of forecasts of a run on real machines, from time to time, by another goroutine; nil for none.
 	Foretell func(*twin.Forecast)
+	// NotForetold is told why a run is not forecast while it goes on, where Foretell asks for that; empty when that is over. nil for nobody who wants to know.
+	NotForetold func(why string)
 	// Attach lets people watch a run and give it orders.
 	Attach func(Session) (Attachment, error)
 	// Follow is told how to put other policies in the place of those that decide, when a run on real machines begins. What it

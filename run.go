@@ -409,7 +409,7 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		pipeline.Tell(e.Watch(pipeline, world))
 	}
 	if real, is := world.(backend.Ticking); is && real != nil {
-		if f := e.foretell(ctx, pipeline, parts); f != nil {
+		if f := e.foretell(ctx, pipeline, parts, e.keep(world, state)); f != nil {
 			defer f.end()
 			pipeline.Tell(f)
 		}

@@ -25,6 +25,7 @@ type Twin struct {
 	Names      map[core.JobID]string
 
 	composition *Composition
+	simulating  func()
 	deciding    int // the alternative that does, where the config has several
 
 	// The run before its last round, and what the round was told.
@@ -40,13 +41,15 @@ type Forecasting struct {
 	// Rehearsals is how many forecasts are made of earlier moments of a simulation, so that bands are calibrated by what became of them. Of a run on real machines, of which it is
 	// not known how long it is, the moments are farther and farther apart: each four times this part later than the one before.
 	Rehearsals int
+	// Simulating is called when a simulation of a future begins, by any goroutine; nil for nobody who counts.
+	Simulating func()
 }
 
 // Twin repeats the rounds of a run whose scheduler wrote a snapshot, as Plan does, and holds the next one: the twin is the run after it.
 func (c *Composition) Twin(ctx context.Context, snapshot string, o Forecasting) (*Twin, error) {
 	t := c.newTwin(o)
 	_, err := c.foresee(ctx, snapshot, foreseeing{
-		watch: func(p *core.Pipeline) core.Observer { return t.rehearsing(p, o, 0) },
+		watch: func(p *core.Pipeline) core.Observer { return t.rehearsing(ctx, p, o, 0) },
 		next:  t.takeBefore,
 		done: func(p *Plan, pipeline *core.Pipeline) {
 			t.Names = p.Names
@@ -79,7 +82,7 @@ func (c *Composition) TwinAt(ctx context.Context, at time.Duration, o Forecastin
 	}
 	silent.Watch = func(p *core.Pipeline, _ core.Backend) core.Observer {
 		pipeline = p
-		rehearsing := t.rehearsing(p, o, at.Seconds())
+		rehearsing := t.rehearsing(ctx, p, o, at.Seconds())
 		return observerFunc(func(r *core.Report) error {
 			if err := rehearsing.ObserveRound(r); err != nil {
 				return err
@@ -112,12 +115,12 @@ func (c *Composition) newTwin(o Forecasting) *Twin {
 			o.Beliefs.Config = config
 		}
 	}
-	return &Twin{Beliefs: twin.NewBeliefs(o.Beliefs), Forecaster: twin.NewForecaster(c.Seed), composition: c}
+	return &Twin{Beliefs: twin.NewBeliefs(o.Beliefs), Forecaster: twin.NewForecaster(c.Seed), composition: c, simulating: o.Simulating}
 }
 
 // rehearsing observes a run, and forecasts it at some moments before another; of a run that is repeated it is not known how long it is, and they are further and further apart.
-func (t *Twin) rehearsing(p *core.Pipeline, o Forecasting, until float64) core.Observer {
-	judge := &twin.Judge{Beliefs: t.Beliefs, Forecaster: t.Forecaster, Policies: t.Policies(), Draws: o.Draws, Pipeline: p}
+func (t *Twin) rehearsing(ctx context.Context, p *core.Pipeline, o Forecasting, until float64) core.Observer {
+	judge := &twin.Judge{Context: ctx, Beliefs: t.Beliefs, Forecaster: t.Forecaster, Policies: t.Policies(), Draws: o.Draws, Pipeline: p}
 	judge.Next = func(seconds float64) float64 {
 		switch {
 		case o.Rehearsals == 0:
@@ -175,7 +178,18 @@ func (t *Twin) take(p *core.Pipeline) {
 }
 
 // Policies are second instances of those that decide in the run.
-func (t *Twin) Policies() twin.Policies { return PoliciesOf(t.inForce(), true) }
+func (t *Twin) Policies() twin.Policies {
+	p := PoliciesOf(t.inForce(), true)
+	if t.simulating == nil {
+		return p
+	}
+	second := p.Make
+	p.Make = func() (core.Stages, error) {
+		t.simulating()
+		return second()
+	}
+	return p
+}
 
 // inForce is the config whose policies decide.
 func (t *Twin) inForce() *configs.Config {

@@ -117,14 +117,7 @@ func (t *Twin) Check(c *Change) core.Diagnostics {
 			names = append(names, n.Name)
 		}
 	}
-	for i, name := range c.Drain {
-		switch {
-		case !slices.Contains(names, name):
-			add("--drain", fmt.Sprintf("there is no node %q", name), core.SuggestHint(name, "nodes", names))
-		case slices.Contains(c.Drain[:i], name):
-			add("--drain", fmt.Sprintf("node %q is named twice", name), "")
-		}
-	}
+	found = append(found, CheckDrain(c.Drain, names)...)
 	kinds := kindsOf(cluster)
 	for _, more := range c.Add {
 		if _, known := like(cluster, more.Like); !known {
@@ -145,6 +138,22 @@ func (t *Twin) Check(c *Change) core.Diagnostics {
 		jobs = append(jobs, j.Name)
 		if j.SubmitSeconds > 0 {
 			add("--submit", fmt.Sprintf("job %q says when it is submitted", j.Name), "leave submit out: what if it came now?")
+		}
+	}
+	return found
+}
+
+// CheckDrain tells what is wrong with the names of nodes to drain, of all that there are.
+func CheckDrain(drain, nodes []string) (found core.Diagnostics) {
+	add := func(summary, hint string) {
+		found = append(found, core.Diagnostic{Position: core.Position{File: "--drain"}, Summary: summary, Hint: hint})
+	}
+	for i, name := range drain {
+		switch {
+		case !slices.Contains(nodes, name):
+			add(fmt.Sprintf("there is no node %q", name), core.SuggestHint(name, "nodes", nodes))
+		case slices.Contains(drain[:i], name):
+			add(fmt.Sprintf("node %q is named twice", name), "")
 		}
 	}
 	return found

@@ -83,6 +83,16 @@ func (k EventKind) String() string { return name(eventNames[:], int(k)) }
 // OfNode reports whether events of the kind are about a node, not about a job.
 func (k EventKind) OfNode() bool { return k == NodeChanged || k == NodeAdded || k == NodeRemoved }
 
+// Checkpointing is whether a job that is stopped, moved or interrupted goes on from where it was.
+type Checkpointing uint8
+
+// The values of Checkpointing.
+const (
+	CheckpointingUnknown Checkpointing = iota
+	KeepsProgress                      // it goes on from a checkpoint
+	BeginsAnew                         // it keeps none
+)
+
 // Event is something that happened on the backend since the round before.
 type Event struct {
 	// ID is 0 from a backend that tells each event once. One that may tell an event again numbers its events in the order
@@ -116,6 +126,10 @@ type Event struct {
 	Cause Cause
 	// Early is why a job that finished was ended before its work was done, with the progress that it tells; NoReason where it came to its own end.
 	Early Reason `json:",omitempty"`
+
+	// Checkpointing is whether the job keeps what it did when its replicas end, as far as the backend can tell: of JobSubmitted and JobProgressed. It is for forecasts: no
+	// decision depends on it.
+	Checkpointing Checkpointing `json:",omitzero"`
 
 	Measurement Measurement // JobMeasured
 	Gradients   Gradients   // JobMeasured

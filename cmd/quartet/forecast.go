@@ -14,6 +14,7 @@ import (
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/twin"
 )
 
@@ -41,6 +42,9 @@ func (f *twinFlags) registerDraws(c *cobra.Command) {
 	mustComplete(c, "arrivals", []string{twin.ArrivalsRecent, twin.ArrivalsNone})
 }
 
+// mostDraws bounds the futures that are simulated, and the moments of which forecasts are made.
+const mostDraws = 1000
+
 // forecasting is how the flags have it, and what is wrong with them.
 func (f *twinFlags) forecasting(c *cobra.Command) (quartet.Forecasting, core.Diagnostics) {
 	var found core.Diagnostics
@@ -56,10 +60,20 @@ func (f *twinFlags) forecasting(c *cobra.Command) (quartet.Forecasting, core.Dia
 			found = append(found, core.Diagnostic{Position: core.Position{File: flag}, Summary: fmt.Sprintf("must be at least %d, got %d", least, value)})
 		}
 	}
+	most := func(flag string, value int) {
+		if value > mostDraws {
+			found = append(found, core.Diagnostic{
+				Position: core.Position{File: flag}, Summary: fmt.Sprintf("must be at most %d, got %d", mostDraws, value),
+				Hint: "each is a simulation of its own, and bands and means hardly change after some hundred",
+			})
+		}
+	}
 	oneOf("--work", f.work, twin.WorkDeclared, twin.WorkHistory, twin.WorkDrawn)
 	oneOf("--arrivals", f.arrivals, twin.ArrivalsRecent, twin.ArrivalsNone)
 	least("--draws", f.draws, 0)
+	most("--draws", f.draws)
 	least("--rehearsals", f.rehearsals, 0)
+	most("--rehearsals", f.rehearsals)
 	if f.at < 0 {
 		found = append(found, core.Diagnostic{Position: core.Position{File: "--at"}, Summary: "must not be negative"})
 	}
@@ -72,10 +86,30 @@ func (f *twinFlags) forecasting(c *cobra.Command) (quartet.Forecasting, core.Dia
 	return quartet.Forecasting{Beliefs: twin.BeliefOptions{Work: f.work, Arrivals: f.arrivals}, Draws: f.draws, Rehearsals: f.rehearsals}, found
 }
 
+// twinning is what is done with a twin.
+type twinning struct {
+	// named looks at the names of jobs and of nodes before anything is simulated; nil where they are not known. nil for nothing to look at.
+	named func(jobs, nodes []string) error
+	// do returns what is to be written of it.
+	do func(t *quartet.Twin) (write func() error, err error)
+}
+
 // twin makes the twin that the flags name, and has something done with it.
-func (a *app) twin(ctx context.Context, f *twinFlags, o quartet.Forecasting, do func(t *quartet.Twin) error) error {
+func (a *app) twin(ctx context.Context, f *twinFlags, o quartet.Forecasting, by twinning) error {
 	of := func(config *configs.Config, snapshot string) error {
+		shown := a.startSimulations()
+		defer shown.stop()
+		o.Simulating = shown.count
 		c := &quartet.Composition{Config: config, Log: a.logger()}
+		if by.named != nil && snapshot == "" && !f.meant() {
+			jobs, nodes, err := namesOf(ctx, c)
+			if err == nil {
+				err = by.named(jobs, nodes)
+			}
+			if err != nil {
+				return err
+			}
+		}
 		make := func() (*quartet.Twin, error) { return c.Twin(ctx, snapshot, o) }
 		if f.at > 0 {
 			make = func() (*quartet.Twin, error) { return c.TwinAt(ctx, f.at, o) }
@@ -84,7 +118,12 @@ func (a *app) twin(ctx context.Context, f *twinFlags, o quartet.Forecasting, do 
 		if err != nil {
 			return err
 		}
-		return do(t)
+		write, err := by.do(t)
+		if err != nil {
+			return err
+		}
+		shown.stop()
+		return write()
 	}
 	if f.meant() {
 		return f.with(ctx, func(client orders) error {
@@ -113,7 +152,53 @@ func (a *app) twin(ctx context.Context, f *twinFlags, o quartet.Forecasting, do 
 	if len(f.sets) > 0 {
 		return problem("--set", "changes a config, only with -f, --jobs or --context", "the running scheduler has its own")
 	}
-	return f.with(ctx, func(client orders) error { return a.withSnapshot(ctx, client, of) })
+	return f.with(ctx, func(client orders) error {
+		if by.named != nil {
+			if err := by.named(namesNow(ctx, client)); err != nil {
+				return err
+			}
+		}
+		return a.withSnapshot(ctx, client, of)
+	})
+}
+
+// namesNow are the jobs that wait or run, and the nodes; nil where the scheduler does not tell.
+func namesNow(ctx context.Context, client orders) (jobs, nodes []string) {
+	list, _, err := client.Jobs(ctx, false)
+	if err != nil {
+		return nil, nil // who asks on is told
+	}
+	jobs = []string{}
+	for _, j := range list {
+		if !comes(j) {
+			jobs = append(jobs, j.GetName())
+		}
+	}
+	if nodes, err = nodeNames(ctx, client); err != nil {
+		return jobs, nil
+	}
+	return jobs, nodes
+}
+
+// namesOf are the jobs that a config has and the nodes that it begins with; nil where others may come.
+func namesOf(ctx context.Context, c *quartet.Composition) (jobs, nodes []string, err error) {
+	if c.Jobs, err = quartet.LoadWorkload(ctx, c.Config, c.Log); err != nil {
+		return nil, nil, err
+	}
+	if !c.Jobs.Open && c.Jobs.React == nil {
+		jobs = []string{}
+		for i := range c.Jobs.Jobs {
+			jobs = append(jobs, c.Jobs.Jobs[i].Spec.Name)
+		}
+	}
+	simulator, simulated := c.Backend.Config.(*sim.Config)
+	if cluster := c.BuildCluster(); simulated && len(simulator.JoiningNodes)+len(cluster.Pools) == 0 {
+		nodes = []string{}
+		for i := range cluster.Nodes {
+			nodes = append(nodes, cluster.Nodes[i].Name)
+		}
+	}
+	return jobs, nodes, nil
 }
 
 func (a *app) forecastCommand() *cobra.Command {
@@ -136,13 +221,20 @@ not looked up.`,
 			if err := found.Err(); err != nil {
 				return err
 			}
-			return a.twin(c.Context(), &f, o, func(t *quartet.Twin) error {
+			by := twinning{do: func(t *quartet.Twin) (func() error, error) {
 				forecast, err := t.Forecast(c.Context(), f.draws)
-				if err != nil {
+				return func() error { return a.writeForecast(t, forecast, names) }, err
+			}}
+			if len(names) > 0 {
+				by.named = func(jobs, _ []string) error {
+					if jobs == nil {
+						return nil
+					}
+					_, err := chosen(names, jobs)
 					return err
 				}
-				return a.writeForecast(t, forecast, names)
-			})
+			}
+			return a.twin(c.Context(), &f, o, by)
 		},
 	}
 	f.configFlags.register(a, c)
@@ -198,17 +290,26 @@ func chosenJobs(f *twin.Forecast, names []string) ([]twin.JobForecast, error) {
 	for i := range f.Jobs {
 		all = append(all, f.Jobs[i].Name)
 	}
+	indices, err := chosen(names, all)
+	var list []twin.JobForecast
+	for _, at := range indices {
+		list = append(list, f.Jobs[at])
+	}
+	return list, err
+}
+
+// chosen are where names are in a list of all, and an error for those that are not.
+func chosen(names, all []string) (indices []int, err error) {
 	var found core.Diagnostics
-	var chosen []twin.JobForecast
 	for _, name := range names {
 		at := slices.Index(all, name)
 		if at < 0 {
 			found = append(found, core.Diagnostic{Summary: fmt.Sprintf("no job %q waits or runs", name), Hint: jobHint(name, all)})
 			continue
 		}
-		chosen = append(chosen, f.Jobs[at])
+		indices = append(indices, at)
 	}
-	return chosen, found.Err()
+	return indices, found.Err()
 }
 
 // jobHint names the job that may be meant, and all of them where they are few.
@@ -223,7 +324,7 @@ func jobHint(name string, all []string) string {
 	if near := core.Nearest(name, all); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
-	return fmt.Sprintf("%d jobs do: quartet forecast lists them", len(all))
+	return fmt.Sprintf("there are %s of other names", render.Count(len(all), "job"))
 }
 
 // forecastNumbers gives every moment in seconds of the run, for programs.

@@ -38,6 +38,16 @@ func (f *foretold) take(forecast *twin.Forecast) {
 	}
 }
 
+// not says why the run is not forecast; empty when that is over.
+func (f *foretold) not(why string) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.board != nil {
+		f.board.ForetellNothing(why)
+		f.live.Foretell(nil)
+	}
+}
+
 // metricsOf is a forecast as the metrics have it.
 func metricsOf(f *twin.Forecast) *metrics.Foretold {
 	judged := func(c twin.Coverage) metrics.Judged { return metrics.Judged{Bands: c.Resolved, Held: c.Inside} }

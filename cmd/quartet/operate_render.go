@@ -126,7 +126,7 @@ func (a *app) writeDescription(d *controlv1.DescribeResponse, pods []clusterPod)
 		}
 		return fields.Write(a.stdout, a.format)
 	}
-	if err := a.introduce(j, d.GetNowSeconds()); err != nil {
+	if err := a.introduce(d); err != nil {
 		return err
 	}
 	if err := a.writeMetrics(j); err != nil {
@@ -368,7 +368,8 @@ func failure(j *controlv1.Job) string {
 }
 
 // introduce words a job for people, one line for each thing known.
-func (a *app) introduce(j *controlv1.Job, now float64) error {
+func (a *app) introduce(d *controlv1.DescribeResponse) error {
+	j, now := d.GetJob(), d.GetNowSeconds()
 	var text strings.Builder
 	line := func(name, value string) {
 		if value != "" {
@@ -425,6 +426,9 @@ func (a *app) introduce(j *controlv1.Job, now float64) error {
 		line("progress", progressOf(j))
 	}
 	outlookLines(j, now, line)
+	if j.FinishSeconds == nil {
+		line("forecast", d.GetNotForecast())
+	}
 	if m := j.GetMeasurement(); m != nil {
 		line("measured", fmt.Sprintf("%s a step on %s, %s, batch %d per device",
 			render.Span(m.GetStepSeconds()), render.Count(int(m.GetReplicas()), "replica"), render.Count(int(m.GetNodes()), "node"), m.GetBatchPerDevice()))

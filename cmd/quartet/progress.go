@@ -15,32 +15,55 @@ import (
 // redrawEvery is how often the progress bar is drawn, whatever the pace of the rounds.
 const redrawEvery = 100 * time.Millisecond
 
-// progress shows how many jobs have ended. Observing a round costs one addition.
+// progress shows how many jobs have ended, or simulations begun. To count one costs one addition.
 type progress struct {
 	ended atomic.Int64
 	done  chan struct{} // nil when nothing is shown
 	drawn sync.WaitGroup
+	over  sync.Once
 }
 
 // startProgress shows a bar on stderr, if that is a terminal and the user wants to see it.
 func (a *app) startProgress(w *workload.Workload) *progress {
 	p := &progress{}
 	if !a.quiet && !w.Open && isTerminal(a.stderr) {
-		p.show(a.stderr, len(w.Jobs))
+		p.show(a.stderr, "jobs ended", len(w.Jobs), 0)
 	}
 	return p
 }
 
-func (p *progress) show(w io.Writer, jobs int) {
-	bar := progressbar.NewOptions(jobs,
+// patience is how long people wait for an answer before they want to know what takes so long.
+const patience = time.Second
+
+// startSimulations shows how many simulations were begun, if that takes longer than people wait; nobody knows how many there will be.
+func (a *app) startSimulations() *progress {
+	p := &progress{}
+	if !a.quiet && isTerminal(a.stderr) {
+		p.show(a.stderr, "simulations", -1, patience)
+	}
+	return p
+}
+
+// count counts one.
+func (p *progress) count() { p.ended.Add(1) }
+
+// show draws a bar from some time on; of -1 for how many it is known only that something goes on.
+func (p *progress) show(w io.Writer, what string, all int, after time.Duration) {
+	bar := progressbar.NewOptions(all,
 		progressbar.OptionSetWriter(w),
-		progressbar.OptionSetDescription("jobs ended"),
+		progressbar.OptionSetDescription(what),
 		progressbar.OptionShowCount(),
 		progressbar.OptionSetWidth(30),
 		progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetSpinnerChangeInterval(0), // it draws when it is told, and leaves nothing that goes on
 	)
 	p.done = make(chan struct{})
 	p.drawn.Go(func() {
+		select {
+		case <-p.done:
+			return // nothing was drawn
+		case <-time.After(after):
+		}
 		tick := time.NewTicker(redrawEvery)
 		defer tick.Stop()
 		for {
@@ -63,10 +86,10 @@ func (p *progress) ObserveRound(r *core.Report) error {
 	return nil
 }
 
-// stop takes the bar away.
+// stop takes the bar away, if that was not done.
 func (p *progress) stop() {
 	if p.done != nil {
-		close(p.done)
+		p.over.Do(func() { close(p.done) })
 		p.drawn.Wait()
 	}
 }

@@ -140,7 +140,8 @@ func (a *app) whatIf(c *cobra.Command, f *whatIfFlags) error {
 	change, found := f.change(c, a)
 	o, more := f.forecasting(c)
 	found = append(found, more...)
-	err := a.twin(c.Context(), &f.twinFlags, o, func(t *quartet.Twin) error {
+	by := twinning{named: f.drained(&found)}
+	by.do = func(t *quartet.Twin) (func() error, error) {
 		found = append(found, t.Check(change)...)
 		if change.Policy != nil {
 			config, err := a.policiesFor(c.Context(), t, change.Policy)
@@ -150,18 +151,30 @@ func (a *app) whatIf(c *cobra.Command, f *whatIfFlags) error {
 			change.Policy = config
 		}
 		if err := found.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		w, err := t.WhatIf(c.Context(), change, f.draws)
-		if err != nil {
-			return err
-		}
-		return a.writeWhatIf(t, f.words(), w)
-	})
+		return func() error { return a.writeWhatIf(t, f.words(), w) }, err
+	}
+	err := a.twin(c.Context(), &f.twinFlags, o, by)
 	if wrong := found.Err(); wrong != nil { // whatever else is wrong
 		return wrong
 	}
 	return err
+}
+
+// drained adds to what is wrong the nodes to drain that are not there; nil where something else may turn out to be wrong later, for all is told at once.
+func (f *whatIfFlags) drained(found *core.Diagnostics) func(jobs, nodes []string) error {
+	if len(f.drain) == 0 || len(f.add)+len(f.submit) > 0 || f.policy != "" {
+		return nil
+	}
+	return func(_, nodes []string) error {
+		if nodes == nil {
+			return nil
+		}
+		*found = append(*found, quartet.CheckDrain(f.drain, nodes)...)
+		return found.Err()
+	}
 }
 
 // policiesFor holds the policies of a config against the run that they are to decide: its cluster and what its backend can tell.

@@ -36,11 +36,18 @@ type Board struct {
 
 	expected map[string]bool // submitted, and not yet seen by a round
 
-	outlooks atomic.Pointer[map[core.JobID]*controlv1.Outlook]
+	outlooks    atomic.Pointer[map[core.JobID]*controlv1.Outlook]
+	notForecast atomic.Pointer[string] // why; nil for nothing said
 }
 
 // Foretell replaces what is expected of jobs. It is not to be changed.
 func (b *Board) Foretell(of map[core.JobID]*controlv1.Outlook) { b.outlooks.Store(&of) }
+
+// ForetellNothing says why nothing is expected of jobs from now on; empty where that is over. What was expected is withdrawn.
+func (b *Board) ForetellNothing(why string) {
+	b.outlooks.Store(nil)
+	b.notForecast.Store(&why)
+}
 
 // outlook is what is expected of a job; nil for nothing.
 func (b *Board) outlook(id core.JobID) *controlv1.Outlook {

@@ -174,6 +174,9 @@ func (s *Server) Describe(ctx context.Context, r *controlv1.DescribeRequest) (*c
 		f, decisions, now, known = s.board.find(r.GetJob()) // it may have come meanwhile
 	}
 	m := &controlv1.DescribeResponse{NowSeconds: s.now(now), Decisions: s.board.renderDecisions(decisions)}
+	if why := s.board.notForecast.Load(); why != nil {
+		m.NotForecast = clean(*why)
+	}
 	switch {
 	case f != nil:
 		m.Job = s.board.render(f, m.NowSeconds)

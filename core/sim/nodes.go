@@ -182,7 +182,7 @@ func (s *Simulator) interruptOn(node core.NodeID, at float64, cause core.Cause) 
 	s.disturb(at, &s.events)
 }
 
-// interrupt throws a job back to its last checkpoint.
+// interrupt throws a job back to its last checkpoint, or to its beginning.
 func (s *Simulator) interrupt(j *simJob, at float64, cause core.Cause) core.Event {
 	s.advance(j, at)
 	if every := s.config.CheckpointInterval.Seconds(); every > 0 {
@@ -190,6 +190,7 @@ func (s *Simulator) interrupt(j *simJob, at float64, cause core.Cause) core.Even
 	}
 	s.leave(j, at, nil)
 	s.unseat(j)
+	j.lose()
 	e := j.progressed(at)
 	e.Kind, e.Cause = core.JobInterrupted, cause
 	return e

@@ -32,6 +32,7 @@ type simJob struct {
 	onCPUs          bool    // it takes nothing of its devices
 	onSlice         float64 // part of its rate on whole devices that it has on slices
 	started         bool
+	anew            bool // it loses what it did when its replicas end
 	ended           bool
 	changed         int // round of the last change
 
@@ -55,6 +56,9 @@ func (s *Simulator) newJob(job *workload.Job) *simJob {
 		j.onSlice = s.config.Mig.onSlice(&job.Spec)
 	}
 	j.measuring, _ = job.Model.(workload.Measurer)
+	if r, is := job.Model.(workload.Restarter); is {
+		j.anew = r.BeginsAnew()
+	}
 	return j
 }
 
@@ -88,6 +92,13 @@ func (s *Simulator) advance(j *simJob, now float64) {
 		s.reach(j, min(j.progress+(now-from)*j.rate, j.Model.PhaseEnd(j.phase)), now)
 	}
 	j.asOf = now
+}
+
+// lose takes back what a job did that keeps no checkpoint: its replicas end.
+func (j *simJob) lose() {
+	if j.anew {
+		j.progress, j.phase = 0, 0
+	}
 }
 
 // schedule computes the rate of a job from now on, and queues the end of its phase.

@@ -373,6 +373,7 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 	switch c.Action {
 	case core.Stop, core.Pause:
 		s.unseat(j)
+		j.lose()
 	case core.Tune:
 		if pause := s.config.TuneOverhead.Seconds(); pause > 0 && !j.running.Tuning.Equal(c.Tuning) {
 			j.pausedUntil = max(j.pausedUntil, s.now+pause)
@@ -385,6 +386,9 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 		}
 		from := s.startOf(j, c.Seats)
 		j.pausedUntil = s.pauseUntil(j, c.Seats, from)
+		if !s.inPlace(j, c.Seats) {
+			j.lose()
+		}
 		s.unseat(j)
 		j.seats, j.running.Tuning = c.Seats, c.Tuning
 		s.give(j, c.Resources)

@@ -89,6 +89,11 @@ func (s *Simulator) stand(from *StandingJob) {
 	s.measured = s.measured || measures
 	last := from.Model.Phases() - 1
 	j.progress = max(min(from.WorkDone(s.now), from.Model.PhaseEnd(last)), 0)
+	if told := j.progress; from.LastChange >= s.now { // it was stopped or moved just now, and nobody was told yet what that cost
+		if j.lose(); j.progress < told && from.State != core.Running {
+			s.notes = append(s.notes, j.progressed(s.now))
+		}
+	}
 	for j.phase < last && from.Model.PhaseEnd(j.phase) <= j.progress {
 		j.phase++
 	}

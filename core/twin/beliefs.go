@@ -56,6 +56,7 @@ type Beliefs struct {
 	anyone       []float64 // speeds of jobs without a batch: see application.speeds
 	records      map[core.JobID]*record
 	submissions  submissions
+	restarts     restarts
 	machines     machines
 	pauses       []float64 // seconds, the latest
 	owns         map[core.JobID]*ownFit
@@ -69,6 +70,7 @@ type record struct {
 	running workload.Running // after the last round; its lists are not changed
 	moved   float64          // seconds of the last start or move
 	told    bool             // it progressed since
+	had     float64          // progress when it was last stopped or moved, until it goes on; 0 for none
 	rated   workload.Running // where it had the rate
 	rate    float64          // work per second; 0 before any is known
 	at      float64          // progress then
@@ -84,7 +86,7 @@ func (b *Beliefs) Clone() *Beliefs {
 	defer b.mutex.Unlock()
 	c := &Beliefs{
 		options: b.options, begun: b.begun, history: b.history.clone(), applications: b.applications.clone(), anyone: slices.Clone(b.anyone),
-		records: maps.Clone(b.records), submissions: b.submissions.clone(), machines: b.machines.clone(), pauses: slices.Clone(b.pauses),
+		records: maps.Clone(b.records), submissions: b.submissions.clone(), restarts: b.restarts.clone(), machines: b.machines.clone(), pauses: slices.Clone(b.pauses),
 		prepared: b.prepared, owns: maps.Clone(b.owns),
 	}
 	for id, r := range c.records {
@@ -112,11 +114,17 @@ func (b *Beliefs) ObserveRound(r *core.Report) error {
 		switch e.Kind {
 		case core.JobSubmitted:
 			b.submissions.add(e.Spec, b.options.window())
+			b.restarts.tell(e.Job, e.Checkpointing)
 			if e.Held != nil && v.Job(e.Job) != nil {
 				b.adoptJob(v, v.Job(e.Job))
 			}
 		case core.JobProgressed, core.JobShrunk:
+			b.restarts.tell(e.Job, e.Checkpointing)
 			b.progressed(v, e)
+		case core.JobInterrupted: // what that costs says nothing of a stop
+			if r := b.records[e.Job]; r != nil {
+				r.had = 0
+			}
 		case core.JobMeasured:
 			if j := v.Job(e.Job); j != nil {
 				b.measured(v, j, e.Measurement, e.Gradients, j.WorkDone(e.AtSeconds))
@@ -134,6 +142,7 @@ func (b *Beliefs) ObserveRound(r *core.Report) error {
 	for _, j := range r.Ended {
 		b.ended(v, j, finished[j.ID])
 	}
+	b.restarts.forget(v, &b.submissions)
 	b.machines.observe(v, r.Events)
 	return nil
 }
@@ -223,6 +232,10 @@ func (b *Beliefs) progressed(v *core.View, e *core.Event) {
 		b.pauses = latest(append(b.pauses, max(e.FromSeconds-r.moved, 0)), mostPauses)
 		r.told = true
 	}
+	if r.had > 0 {
+		b.restarts.see(j.JobSpec, e.Progress, r.had)
+		r.had = 0
+	}
 	b.rated(v, j, r, e.Rate, e.Progress)
 }
 
@@ -252,11 +265,21 @@ func (b *Beliefs) changed(v *core.View, c *core.Change) {
 	switch c.Action {
 	case core.Start, core.Move:
 		r := b.record(c.Job)
+		b.leaves(v, r, c.Job)
 		r.running, r.moved, r.told = runningOn(v.Cluster, c.Seats, c.Tuning), v.NowSeconds, false
 	case core.Tune:
 		b.record(c.Job).running.Tuning = c.Tuning
 	case core.Stop:
-		b.record(c.Job).running = workload.Running{}
+		r := b.record(c.Job)
+		b.leaves(v, r, c.Job)
+		r.running = workload.Running{}
+	}
+}
+
+// leaves notes what a job has done that is stopped or moved. A start notes nothing: what its stop noted holds.
+func (b *Beliefs) leaves(v *core.View, r *record, id core.JobID) {
+	if j := v.Job(id); j != nil && r.running.Replicas > 0 {
+		r.had = j.WorkDone(v.NowSeconds)
 	}
 }
 

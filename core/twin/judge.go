@@ -11,7 +11,7 @@ import (
 )
 
 // Judge forecasts a run again and again while it goes on, so that it is known in the end how good forecasts of it are. It is an observer of the run, which waits for it.
-// It remembers all forecasts.
+// It remembers the latest mostJudged forecasts of starts of which it is known how they were, and as many of ends; those of a job until it ends.
 type Judge struct {
 	Beliefs    *Beliefs
 	Forecaster *Forecaster
@@ -19,6 +19,7 @@ type Judge struct {
 	Draws      int                           // 0 for as many as DrawsFor says
 	Next       func(seconds float64) float64 // when to forecast next, after a forecast at a moment
 	Pipeline   *core.Pipeline
+	Context    context.Context // of the run, which ends its forecasts; nil for none
 
 	due       float64
 	Forecasts int
@@ -60,7 +61,11 @@ func (j *Judge) ObserveRound(r *core.Report) error {
 	}
 	j.due = j.Next(r.View.NowSeconds)
 	j.Forecasts++
-	f, err := j.Forecaster.Forecast(context.Background(), Take(j.Pipeline), j.Policies, j.Beliefs, j.Draws)
+	ctx := j.Context
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	f, err := j.Forecaster.Forecast(ctx, Take(j.Pipeline), j.Policies, j.Beliefs, j.Draws)
 	if err != nil {
 		return fmt.Errorf("forecast at %v s: %w", r.View.NowSeconds, err)
 	}
@@ -111,10 +116,16 @@ func (j *Judge) judge(r *core.Report) {
 	}
 }
 
+// mostJudged bounds the judgements that are kept: more than a simulation of a year of many jobs comes to, and some tens of megabytes.
+const mostJudged = 500_000
+
 func judge(to []judgement, bands []forecastBand, seconds, submitted float64) []judgement {
 	for _, f := range bands {
 		off := math.Abs(f.band.Median - seconds)
 		to = append(to, judgement{f.band.Median - f.at, off / max(seconds-f.at, 1), off / max(seconds-submitted, 1), f.band.Holds(seconds)})
+	}
+	if excess := len(to) - mostJudged; excess > mostJudged/10 { // seldom, so that what is copied is little for each
+		to = slices.Delete(to, 0, excess)
 	}
 	return to
 }

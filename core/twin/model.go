@@ -133,12 +133,14 @@ type model struct {
 	square   float64 // of its gradient
 	declared float64 // work; 0 for none
 	steps    bool    // it tells how many are left
+	anew     bool    // it loses what it did when it is stopped or moved
 	batch    float64 // that it asks for, over the initial one; 0 where it has none
 }
 
 var (
-	_ workload.Measurer = (*measuring)(nil)
-	_ workload.Model    = (*model)(nil)
+	_ workload.Measurer  = (*measuring)(nil)
+	_ workload.Model     = (*model)(nil)
+	_ workload.Restarter = (*model)(nil)
 )
 
 // begin ends the phases before which a job of so much work is over.
@@ -150,6 +152,9 @@ func (m *model) begin() {
 }
 
 func (m *model) Phases() int { return m.phases }
+
+// BeginsAnew reports whether the job keeps no checkpoint.
+func (m *model) BeginsAnew() bool { return m.anew }
 
 func (m *model) PhaseEnd(phase int) float64 {
 	if phase >= m.phases-1 {

@@ -22,6 +22,7 @@ type subject struct {
 	noise                *curve
 	shift, square        float64
 	steps                bool
+	anew                 bool // it loses what it did when it is stopped or moved
 	batch                float64
 }
 
@@ -61,7 +62,7 @@ func (a *asker) job(j *core.Job) subject {
 	now := a.view.NowSeconds
 	s := subject{
 		job: j, done: max(j.WorkDone(now), 0), seconds: max(secondsOf(j, now), 0), factor: 1, square: 1,
-		steps: !math.IsNaN(j.StepsLeft) || j.StepTimes != nil,
+		steps: !math.IsNaN(j.StepsLeft) || j.StepTimes != nil, anew: a.beliefs.restarts.anew(j.JobSpec),
 	}
 	a.noise(&s)
 	r := a.rated(j)

@@ -1,5 +1,7 @@
 package workload
 
+import "github.com/quartet-sched/quartet/core"
+
 // Process is how a job runs on real machines, beside its command.
 type Process struct {
 	Dir         string     // working folder; empty for that of the scheduler
@@ -7,6 +9,17 @@ type Process struct {
 	Retries     int        // failed runs that are repeated
 	Checkpoints bool       // a run goes on where the one before stopped
 	Reports     bool       // its declared work is in the unit that it reports its progress in, not in seconds
+}
+
+// Checkpointing is what a job file says of a job. What stands in for one without a command keeps what it did.
+func (j *Job) Checkpointing() core.Checkpointing {
+	switch {
+	case len(j.Spec.Command) == 0:
+		return core.CheckpointingUnknown
+	case j.Process.Checkpoints:
+		return core.KeepsProgress
+	}
+	return core.BeginsAnew
 }
 
 // Variable is a variable of the environment.

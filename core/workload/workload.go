@@ -125,6 +125,11 @@ type Reported struct {
 	Step, Value float64 // as in core.Point
 }
 
+// Restarter is implemented by a model whose jobs may lose what they did when their replicas end: by a stop, a move or an interruption.
+type Restarter interface {
+	BeginsAnew() bool
+}
+
 // Measurer is implemented by a model whose jobs report what they measure while they run.
 type Measurer interface {
 	// Measure is what a job running so in a phase reports. It is false when it runs on what was never measured.

@@ -85,6 +85,8 @@ type Event struct {
 	Added       *core.AddedNode  `json:",omitempty"`
 	Held        *core.Held       `json:",omitempty"`
 	Changed     *core.JobSpec    `json:",omitempty"` // of a job that was edited
+	// Checkpointing is absent from a scheduler that did not tell.
+	Checkpointing core.Checkpointing `json:",omitzero"`
 }
 
 // Events are events as a journal keeps them.
@@ -96,6 +98,7 @@ func Events(events []core.Event) []Event {
 			ID: e.ID, Kind: e.Kind, AtSeconds: e.AtSeconds, Job: e.Job, Node: e.Node, Health: e.Health,
 			Progress: e.Progress, Rate: e.Rate, FromSeconds: e.FromSeconds, Message: e.Message, Cause: e.Cause, Early: e.Early,
 			Measurement: e.Measurement, Gradients: e.Gradients, Metric: e.Metric, Step: e.Step, Value: e.Value, Unusable: e.Unusable, Seats: e.Seats, Added: e.Added, Held: e.Held,
+			Checkpointing: e.Checkpointing,
 		}
 		if e.Kind == core.JobChanged {
 			list[i].Changed = e.Spec
@@ -110,7 +113,7 @@ func (e *Event) of(spec func(core.JobID) *core.JobSpec) core.Event {
 		ID: e.ID, Kind: e.Kind, AtSeconds: e.AtSeconds, Job: e.Job, Node: e.Node, Health: e.Health,
 		Progress: e.Progress, Rate: e.Rate, FromSeconds: e.FromSeconds, Message: e.Message, Cause: e.Cause, Early: e.Early, StepsLeft: math.NaN(),
 		Measurement: e.Measurement, Gradients: e.Gradients, Metric: e.Metric, Step: e.Step, Value: e.Value, Unusable: e.Unusable, Seats: e.Seats, Added: e.Added, Held: e.Held,
-		Spec: e.Changed,
+		Spec: e.Changed, Checkpointing: e.Checkpointing,
 	}
 	if e.Kind == core.JobSubmitted {
 		t.Spec = spec(e.Job)

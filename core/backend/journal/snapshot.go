@@ -162,7 +162,7 @@ func NewPreview(w *workload.Workload, capabilities []core.Capability) *Preview {
 		if spec.SubmitSeconds > 0 {
 			continue
 		}
-		e := Event{Kind: core.JobSubmitted, Job: spec.ID}
+		e := Event{Kind: core.JobSubmitted, Job: spec.ID, Checkpointing: w.Jobs[i].Checkpointing()}
 		p.pending.Events = append(p.pending.Events, e.of(func(core.JobID) *core.JobSpec { return spec }))
 	}
 	return p

@@ -320,7 +320,7 @@ func (b *Backend) arrive(now float64) {
 		j := b.coming[0]
 		b.coming = b.coming[1:]
 		at := max(j.Spec.SubmitSeconds, b.now)
-		b.events = append(b.events, core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: j.Spec.ID, Spec: j.Told()})
+		b.events = append(b.events, core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: j.Spec.ID, Spec: j.Told(), Checkpointing: j.checkpointing()})
 		b.submitted(j, now)
 		if j.cancelled {
 			j.cancelledAt = at

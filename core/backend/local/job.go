@@ -127,8 +127,16 @@ func (j *job) leave(now float64) {
 
 func (j *job) progressed(now float64) core.Event {
 	return core.Event{
-		Kind: core.JobProgressed, AtSeconds: now, Job: j.Spec.ID, Progress: j.progress, Rate: j.rate, FromSeconds: j.asOf,
+		Kind: core.JobProgressed, AtSeconds: now, Job: j.Spec.ID, Progress: j.progress, Rate: j.rate, FromSeconds: j.asOf, Checkpointing: j.checkpointing(),
 	}
+}
+
+// checkpointing is whether a run goes on where the one before stopped: as declared, or because it was seen to make a checkpoint.
+func (j *job) checkpointing() core.Checkpointing {
+	if j.Process.Checkpoints || j.reported.checkpointed {
+		return core.KeepsProgress
+	}
+	return core.BeginsAnew
 }
 
 // The files of a backend.

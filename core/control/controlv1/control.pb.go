@@ -534,7 +534,8 @@ type DescribeResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	NowSeconds    float64                `protobuf:"fixed64,1,opt,name=now_seconds,json=nowSeconds,proto3" json:"now_seconds,omitempty"`
 	Job           *Job                   `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
-	Decisions     []*Decision            `protobuf:"bytes,3,rep,name=decisions,proto3" json:"decisions,omitempty"` // the last 50, oldest first
+	Decisions     []*Decision            `protobuf:"bytes,3,rep,name=decisions,proto3" json:"decisions,omitempty"`                        // the last 50, oldest first
+	NotForecast   string                 `protobuf:"bytes,4,opt,name=not_forecast,json=notForecast,proto3" json:"not_forecast,omitempty"` // why the run is not forecast while it goes on; empty where it is, or nobody says
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -588,6 +589,13 @@ func (x *DescribeResponse) GetDecisions() []*Decision {
 		return x.Decisions
 	}
 	return nil
+}
+
+func (x *DescribeResponse) GetNotForecast() string {
+	if x != nil {
+		return x.NotForecast
+	}
+	return ""
 }
 
 type LogsRequest struct {
@@ -2289,12 +2297,13 @@ const file_control_proto_rawDesc = "" +
 	"\x05pools\x18\x02 \x03(\v2\x18.quartet.control.v1.PoolR\x05pools\x12\x19\n" +
 	"\bmay_grow\x18\x03 \x01(\bR\amayGrow\"#\n" +
 	"\x0fDescribeRequest\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"\x9a\x01\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"\xbd\x01\n" +
 	"\x10DescribeResponse\x12\x1f\n" +
 	"\vnow_seconds\x18\x01 \x01(\x01R\n" +
 	"nowSeconds\x12)\n" +
 	"\x03job\x18\x02 \x01(\v2\x17.quartet.control.v1.JobR\x03job\x12:\n" +
-	"\tdecisions\x18\x03 \x03(\v2\x1c.quartet.control.v1.DecisionR\tdecisions\"c\n" +
+	"\tdecisions\x18\x03 \x03(\v2\x1c.quartet.control.v1.DecisionR\tdecisions\x12!\n" +
+	"\fnot_forecast\x18\x04 \x01(\tR\vnotForecast\"c\n" +
 	"\vLogsRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x16\n" +
