@@ -27,10 +27,11 @@ type Twin struct {
 	composition *Composition
 	deciding    int // the alternative that does, where the config has several
 
-	// The run before its last round, and what the round was told.
+	// The run before its last round, what the round was told, and the run with that, before anything was decided.
 	before        *twin.Still
 	beliefsBefore *twin.Beliefs
 	seen          core.Observation
+	told          *core.View
 }
 
 // Forecasting says how forecasts are made.
@@ -140,6 +141,7 @@ func (t *Twin) rehearsing(p *core.Pipeline, o Forecasting, until float64) core.O
 func (t *Twin) takeBefore(p *core.Pipeline, seen core.Observation) {
 	t.before, t.beliefsBefore, t.seen = twin.Take(p), t.Beliefs.Clone(), seen
 	t.seen.Events = slices.Clone(seen.Events)
+	t.told, _ = t.before.Told(t.seen) // what is wrong with it the round says
 }
 
 // submits reports whether an event is that of a job that comes.
