@@ -293,7 +293,7 @@ func (t *Twin) WhatIf(ctx context.Context, c *Change, draws int) (*WhatIf, error
 		Notes:   []string{"what a job is later by is of the draws alone: it is not calibrated as forecasts are"},
 		Without: branches[0].outlook(), With: branches[1].outlook(),
 	}
-	w.Notes = append(w.Notes, t.choiceNotes()...)
+	w.Notes = append(append(w.Notes, t.notes...), t.choiceNotes()...)
 	if c.Policy != nil && len(c.Policy.Alternatives) > 0 {
 		w.Notes = append(w.Notes, fmt.Sprintf("the config of the other policies has a synthesizer: its own composition %q is taken to decide throughout", c.Policy.Synthesizer.Own))
 	}

@@ -73,6 +73,13 @@ type Preview interface {
 	Changes() []core.Change
 }
 
+// Recalling is a Preview of a run whose rounds nobody kept: it tells what else of them is known.
+type Recalling interface {
+	Preview
+	// Ended are jobs that have ended, as far as they are known, in the order of their ends.
+	Ended() []*core.Job
+}
+
 // Operated is a backend that people give orders to while it runs. Its methods may be called from any goroutine; each
 // returns once its order outlives the scheduler. What an order comes to, the pipeline is told as an event.
 type Operated interface {
