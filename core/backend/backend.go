@@ -97,6 +97,23 @@ type Operated interface {
 	WriteSnapshot(ctx context.Context, to io.Writer) error
 }
 
+// Telling is a backend that tells the owners of jobs what is expected of them. It may be told from any goroutine, and keeps the list.
+type Telling interface {
+	Foretell(jobs []Expected)
+}
+
+// Expected is what is expected of a job that has not ended.
+type Expected struct {
+	Job          core.JobID
+	AtSeconds    float64
+	Position     int          // among those that wait; 0 for one that runs
+	Start, End   ExpectedBand // Start is the zero value for one that runs
+	Judged, Held int          // bands like the one that comes first, so far
+}
+
+// ExpectedBand is where a moment lies, in seconds of the run; +Inf for not foreseen.
+type ExpectedBand struct{ Low, Median, High float64 }
+
 // Expecting is a backend that knows of jobs before their moment of submission.
 type Expecting interface {
 	// Coming lists the jobs that the pipeline was not told of yet, by moment of submission. It may be called from any goroutine.
