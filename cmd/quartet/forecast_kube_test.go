@@ -41,7 +41,7 @@ func (s *frozen) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	kind := map[string][2]string{
 		"/api/v1/nodes": {"v1", "NodeList"}, "/api/v1/pods": {"v1", "PodList"}, "/apis/batch/v1/jobs": {"batch/v1", "JobList"},
 		"/apis/quartet.sched/v1alpha1/trainingjobs":                   {"quartet.sched/v1alpha1", "TrainingJobList"},
-		"/apis/quartet.sched/v1alpha1/namespaces/vision/trainingjobs": {"quartet.sched/v1alpha1", "TrainingJobList"},
+		"/apis/quartet.sched/v1alpha1/namespaces/vision/trainingjobs": {"quartet.sched/v1alpha1", "TrainingJobList"}, "/api/v1/namespaces/vision/pods": {"v1", "PodList"},
 	}
 	path := strings.Replace(r.URL.Path, "/namespaces/vision/", "/", 1)
 	if of, list := kind[r.URL.Path]; list {

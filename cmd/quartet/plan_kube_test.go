@@ -77,6 +77,24 @@ vision/big wait awaiting_nodes (wants 12 devices, 8 available) pipeline`
 			}
 		})
 	}
+	for name, tc := range map[string]struct {
+		args []string
+		want string // the beginning of stdout
+	}{
+		"a forecast": {[]string{"forecast"}, `job state position start start_between end end_between after
+vision/train running`},
+		"a drain":   {[]string{"plan", "--drain", "a100-1", "--for", "1h"}, "job holds next_round with_the_change\nvision/train a100-0:0,1,2 a100-1:3 as it is stop (node_unavailable)\n"},
+		"more":      {[]string{"plan", "--add", "a100=1"}, "job holds next_round with_the_change\nvision/big as it is"},
+		"a policy":  {[]string{"plan", "--policy", "other.yaml"}, ""},
+		"more jobs": {[]string{"plan", "--submit", "elsewhere.yaml"}, ""},
+	} {
+		t.Run("look ahead by "+name, func(t *testing.T) {
+			code, stdout, stderr := invoke(t, append(tc.args, "--context", "admin")...)
+			if code != 0 || !strings.HasPrefix(without(stdout), tc.want) || !strings.Contains(stderr, "is not kept") {
+				t.Errorf("exit code %d\n%s%s\nwant\n%s", code, without(stdout), stderr, tc.want)
+			}
+		})
+	}
 	if after := all(); after != before {
 		t.Errorf("to plan changed something:\n%s", cmp.Diff(before, after))
 	}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package kube
 
 import (
@@ -152,4 +154,30 @@ func TestOutlookOfAStatus(t *testing.T) {
 		})
 	}
 	(&Backend{}).Foretell([]backend.Expected{usual}) // it does not lead yet
+}
+
+// The API server keeps what is expected of a job, as long as it has not ended.
+func TestOutlookIsWritten(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, shared(t))
+	s := r.schedule(nil)
+	s.hears("node_added b")
+	r.submit("runs", asked{run: 3 * time.Second})
+	r.becomes("runs", trainingjob.Running)
+	r.submit("wide", asked{replicas: 9})
+	r.becomes("wide", trainingjob.Waiting)
+	now := s.backend.Present()
+	var list []backend.Expected
+	for _, name := range []string{"runs", "wide"} {
+		list = append(list, waits(core.JobID(*r.job(name).Status.ID), now, now+100, now+200))
+	}
+	list[1].End.High = math.Inf(1)
+	s.backend.Foretell(list)
+	r.await("what is expected is written", func() bool {
+		runs, wide := r.job("runs").Status.Forecast, r.job("wide").Status.Forecast
+		return runs != nil && runs.Start == nil && runs.End.High.Sub(runs.At.Time) == 210*time.Second &&
+			wide != nil && wide.Position == 1 && wide.Start.Median.Sub(wide.At.Time) == 100*time.Second && wide.End.High == nil && wide.End.Low != nil
+	})
+	r.becomes("runs", trainingjob.Completed)
+	r.await("nothing is expected of a job that ended", func() bool { return r.job("runs").Status.Forecast == nil })
 }
