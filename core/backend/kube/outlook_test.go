@@ -165,7 +165,7 @@ func TestOutlookIsWritten(t *testing.T) {
 	r.submit("runs", asked{run: 3 * time.Second})
 	r.becomes("runs", trainingjob.Running)
 	r.submit("wide", asked{replicas: 9})
-	r.becomes("wide", trainingjob.Waiting)
+	r.becomes("wide", trainingjob.Pending)
 	now := s.backend.Present()
 	var list []backend.Expected
 	for _, name := range []string{"runs", "wide"} {
