@@ -169,16 +169,20 @@ func TestForecastOfACluster(t *testing.T) {
 		},
 		"no jobs": {nodes + stillHome(), nil, []string{unjudged, noPast, unkept}},
 		"no scheduler ran yet": {
-			nodes + stillJobs + ":\n" + stillJob("vision/first", 20, 4, "", "") + stillJob("vision/second", 10, 4, "work: 100, ", "") + strings.Split(stillHome(), "  - metadata: {name: quartet-state")[0],
-			[]string{"vision/first running", "vision/second waiting 1"}, []string{unjudged, "1 of 2 jobs" + undeclared, noPast, unkept},
+			nodes + stillJobs + ":\n" + stillJob("vision/first", 20, 4, "", "") + stillJob("vision/second", 10, 4, "work: 100, ", "") +
+				strings.Split(stillHome(), "  - metadata: {name: quartet-state")[0],
+			[]string{"vision/first running", "vision/second waiting 1"},
+			[]string{unjudged, "1 of 2 jobs" + undeclared, noPast, unkept},
 		},
 		"a job that is too large for the nodes that are there": {
 			nodes + stillJobs + ":\n" + stillJob("vision/first", 20, 4, "work: 100, ", "") + stillJob("vision/large", 10, 5, "work: 100, ", "") + stillHome(),
-			[]string{"vision/first running", "vision/large waiting 1 never"}, []string{unjudged, "1 of 2 jobs end in fewer than half of the futures that were drawn", noPast, unkept},
+			[]string{"vision/first running", "vision/large waiting 1 never"},
+			[]string{unjudged, "1 of 2 jobs end in fewer than half of the futures that were drawn", noPast, unkept},
 		},
 		"no node that jobs may be on": {
 			stillNodes + ":\n" + stillNode("a100-0", "unschedulable: true") + stillJobs + ":\n" + stillJob("vision/first", 20, 4, "", "") + stillHome(),
-			[]string{"vision/first waiting 1 never"}, []string{unjudged, "1 of 1 jobs" + undeclared, "1 of 1 jobs end in fewer than half of the futures that were drawn", noPast, unkept},
+			[]string{"vision/first waiting 1 never"},
+			[]string{unjudged, "1 of 1 jobs" + undeclared, "1 of 1 jobs end in fewer than half of the futures that were drawn", noPast, unkept},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
