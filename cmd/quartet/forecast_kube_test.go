@@ -312,7 +312,7 @@ func TestOutlooksOfACluster(t *testing.T) {
 			"1 train running vision 2 SPAN SPAN 0 end in SPAN to SPAN - a100-0:0,1",
 			"2 big waiting vision 8 SPAN SPAN 0 start in SPAN or later -",
 			"3 none waiting vision 8 SPAN SPAN 0 start not foreseen -",
-			"4 silent waiting vision 8 SPAN SPAN 0 -",
+			"4 silent waiting vision 8 SPAN SPAN 0 not foreseen -",
 		}},
 		"describe": {[]string{"describe", "big"}, []string{
 			"start expected in SPAN or later", "position 3", "end expected in SPAN to SPAN", "foreseen SPAN ago; bands are to hold for 80 % of jobs, and held in 80.0 % of 10",
