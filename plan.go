@@ -29,9 +29,10 @@ func (c *Composition) Plan(ctx context.Context, snapshot string) (*Plan, error) 
 
 // foreseeing is who looks at a plan while it is made; each may be nil.
 type foreseeing struct {
-	watch func(*core.Pipeline) core.Observer     // one more observer of the rounds
-	next  func(*core.Pipeline, core.Observation) // before the next round, with what it is told
-	done  func(*Plan, *core.Pipeline)            // after it
+	opened func(backend.Preview)                  // what is planned on, before the first round
+	watch  func(*core.Pipeline) core.Observer     // one more observer of the rounds
+	next   func(*core.Pipeline, core.Observation) // before the next round, with what it is told
+	done   func(*Plan, *core.Pipeline)            // after it
 }
 
 // foresee is Plan with somebody who looks on.
@@ -56,6 +57,9 @@ func (c *Composition) foresee(ctx context.Context, snapshot string, by foreseein
 		return nil, errors.Join(err, discardStages(&stages))
 	}
 	defer closeReacting(world)
+	if by.opened != nil {
+		by.opened(world)
+	}
 	p := &Plan{Cluster: cluster, Verdicts: map[core.JobID]core.Verdict{}, Names: map[core.JobID]string{}}
 	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), nil, foreseen{p})
 	if keeping, may := world.(core.Keeping); may && keeping.KeepsDevices() {

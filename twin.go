@@ -10,6 +10,7 @@ import (
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/twin"
 )
@@ -26,12 +27,14 @@ type Twin struct {
 
 	composition *Composition
 	simulating  func()
-	deciding    int // the alternative that does, where the config has several
+	notes       []string // what is not known of the run
+	deciding    int      // the alternative that does, where the config has several
 
-	// The run before its last round, and what the round was told.
+	// The run before its last round, what the round was told, and the run with that, before anything was decided.
 	before        *twin.Still
 	beliefsBefore *twin.Beliefs
 	seen          core.Observation
+	told          *core.View
 }
 
 // Forecasting says how forecasts are made.
@@ -49,8 +52,9 @@ type Forecasting struct {
 func (c *Composition) Twin(ctx context.Context, snapshot string, o Forecasting) (*Twin, error) {
 	t := c.newTwin(o)
 	_, err := c.foresee(ctx, snapshot, foreseeing{
-		watch: func(p *core.Pipeline) core.Observer { return t.rehearsing(ctx, p, o, 0) },
-		next:  t.takeBefore,
+		opened: t.recall,
+		watch:  func(p *core.Pipeline) core.Observer { return t.rehearsing(ctx, p, o, 0) },
+		next:   t.takeBefore,
 		done: func(p *Plan, pipeline *core.Pipeline) {
 			t.Names = p.Names
 			t.take(pipeline)
@@ -60,6 +64,21 @@ func (c *Composition) Twin(ctx context.Context, snapshot string, o Forecasting) 
 		return nil, err
 	}
 	return t, nil
+}
+
+// recall takes in what is known of a run whose rounds nobody kept.
+func (t *Twin) recall(world backend.Preview) {
+	known, is := world.(backend.Recalling)
+	if !is {
+		return
+	}
+	ended := known.Ended()
+	t.Beliefs.Recall(ended)
+	told := "no job that ended is still there to tell how long others take"
+	if len(ended) > 0 {
+		told = fmt.Sprintf("of jobs that ended %d are still there and tell how long others take", len(ended))
+	}
+	t.notes = append(t.notes, told, "how often nodes fail, how long starts take and what jobs measured is not kept: here no node fails, and starts take as long as a simulation has them by default")
 }
 
 // errReached ends a simulation at the moment of its twin.
@@ -143,6 +162,7 @@ func (t *Twin) rehearsing(ctx context.Context, p *core.Pipeline, o Forecasting, 
 func (t *Twin) takeBefore(p *core.Pipeline, seen core.Observation) {
 	t.before, t.beliefsBefore, t.seen = twin.Take(p), t.Beliefs.Clone(), seen
 	t.seen.Events = slices.Clone(seen.Events)
+	t.told, _ = t.before.Told(t.seen) // what is wrong with it the round says
 }
 
 // submits reports whether an event is that of a job that comes.
@@ -220,7 +240,7 @@ func PoliciesOf(c *configs.Config, same bool) twin.Policies {
 func (t *Twin) Forecast(ctx context.Context, draws int) (*twin.Forecast, error) {
 	f, err := t.Forecaster.Forecast(ctx, t.Still, t.Policies(), t.Beliefs, draws)
 	if err == nil {
-		f.Notes = append(f.Notes, t.choiceNotes()...)
+		f.Notes = append(append(f.Notes, t.notes...), t.choiceNotes()...)
 	}
 	return f, err
 }

@@ -110,7 +110,7 @@ func (t *Twin) Check(c *Change) core.Diagnostics {
 	add := func(flag, summary, hint string) {
 		found = append(found, core.Diagnostic{Position: core.Position{File: flag}, Summary: summary, Hint: hint})
 	}
-	cluster := t.before.View().Cluster
+	cluster := t.told.Cluster
 	var names []string
 	for i := range cluster.Nodes {
 		if n := &cluster.Nodes[i]; n.Health != core.Gone {
@@ -125,7 +125,7 @@ func (t *Twin) Check(c *Change) core.Diagnostics {
 		}
 	}
 	var jobs []string
-	for _, j := range t.before.View().Jobs {
+	for _, j := range t.told.Jobs {
 		if j != nil {
 			jobs = append(jobs, j.Name)
 		}
@@ -212,16 +212,8 @@ func (t *Twin) WithPolicies(other *configs.Config) *configs.Config {
 
 // events are what the next round is told besides of a change.
 func (t *Twin) events(c *Change) (events []core.Event, submitted []core.JobID) {
-	cluster, at := t.before.View().Cluster, t.seen.NowSeconds
-	nodes, jobs := len(cluster.Nodes), len(t.before.View().Jobs)
-	for i := range t.seen.Events {
-		switch e := &t.seen.Events[i]; e.Kind {
-		case core.NodeAdded:
-			nodes++
-		case core.JobSubmitted:
-			jobs = max(jobs, int(e.Job)+1)
-		}
-	}
+	cluster, at := t.told.Cluster, t.seen.NowSeconds
+	nodes, jobs := len(cluster.Nodes), len(t.told.Jobs)
 	for _, name := range c.Drain {
 		events = append(events, core.Event{Kind: core.NodeChanged, AtSeconds: at, Node: nodeNamed(cluster, name), Health: core.Draining})
 	}
@@ -287,7 +279,7 @@ func (t *Twin) WhatIf(ctx context.Context, c *Change, draws int) (*WhatIf, error
 		return nil, err
 	}
 	if draws == 0 {
-		draws = min(usualDraws, twin.DrawsFor(len(t.before.View().Active)))
+		draws = min(usualDraws, twin.DrawsFor(len(t.told.Active)))
 	}
 	with := t.Policies()
 	if c.Policy != nil {
@@ -306,11 +298,11 @@ func (t *Twin) WhatIf(ctx context.Context, c *Change, draws int) (*WhatIf, error
 		branches[i].policies.Same = true // they decide since
 	}
 	w := &WhatIf{
-		Round: branches[0].still.View().Round, NowSeconds: branches[0].still.View().NowSeconds, ToSeconds: math.Inf(1), Draws: draws, before: t.before.View(),
+		Round: branches[0].still.View().Round, NowSeconds: branches[0].still.View().NowSeconds, ToSeconds: math.Inf(1), Draws: draws, before: t.told,
 		Notes:   []string{"what a job is later by is of the draws alone: it is not calibrated as forecasts are"},
 		Without: branches[0].outlook(), With: branches[1].outlook(),
 	}
-	w.Notes = append(w.Notes, t.choiceNotes()...)
+	w.Notes = append(append(w.Notes, t.notes...), t.choiceNotes()...)
 	if c.Policy != nil && len(c.Policy.Alternatives) > 0 {
 		w.Notes = append(w.Notes, fmt.Sprintf("the config of the other policies has a synthesizer: its own composition %q is taken to decide throughout", c.Policy.Synthesizer.Own))
 	}
@@ -322,8 +314,8 @@ func (t *Twin) WhatIf(ctx context.Context, c *Change, draws int) (*WhatIf, error
 		w.names[id] = c.Submit[i].Spec.Name
 	}
 	for _, name := range c.Drain {
-		if n := &w.With.Cluster.Nodes[nodeNamed(w.With.Cluster, name)]; t.before.View().Cluster.Nodes[n.ID].Health != core.Ready {
-			w.Notes = append(w.Notes, fmt.Sprintf("node %q is %v already", name, t.before.View().Cluster.Nodes[n.ID].Health))
+		if n := &w.With.Cluster.Nodes[nodeNamed(w.With.Cluster, name)]; t.told.Cluster.Nodes[n.ID].Health != core.Ready {
+			w.Notes = append(w.Notes, fmt.Sprintf("node %q is %v already", name, t.told.Cluster.Nodes[n.ID].Health))
 		}
 	}
 	w.moves()
@@ -374,7 +366,7 @@ func (t *Twin) worlds(c *Change, branches [2]*branch, draw int, seconds float64)
 	}
 	without, with := worlds[0], worlds[1]
 	with.Arrivals = without.Arrivals // what is submitted by the change tells nothing of what comes
-	with.Nodes = drained(without.Nodes, t.before.View(), branches[1].still.View(), c)
+	with.Nodes = drained(without.Nodes, t.told, branches[1].still.View(), c)
 	return worlds
 }
 

@@ -43,6 +43,17 @@ func (p *Pipeline) Fork() *Pipeline {
 	return f
 }
 
+// Told is the state of the run once it is told an observation, and before anything is decided. The run stays as it is, and the events are not changed. O(Fork + events).
+func (p *Pipeline) Told(seen Observation) (*View, error) {
+	var told state
+	told.forkFrom(&p.state)
+	seen.Events = slices.Clone(seen.Events)
+	if err := told.observe(seen); err != nil {
+		return nil, err
+	}
+	return &told.view, nil
+}
+
 // behindOf is what the stages of the next round take up that others learned, where these decided so far.
 func (r *resumption) behindOf(round int) ([]Learned, bool) {
 	if r.memory == nil || r.memory.Replaying() {

@@ -49,7 +49,7 @@ func (a *app) operate(s quartet.Session, real *realRun) (_ quartet.Attachment, e
 	}
 	health := exposition.NewHealth(s.Stopwatch, exposition.Patience)
 	live, board := metrics.NewLive(s.Collector, watched), control.NewBoard(s.Cluster)
-	real.foretold.to(board, live)
+	real.foretold.to(board, live, s.World)
 	stopMetrics := real.metrics.serve(exposition.Source{Snapshot: live.Snapshot, Health: health, Build: buildOf(readBuild()), Log: log})
 	server, err := real.serve.serve(s.State, machine, board, soFarOf(live), log)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // orders is whom the commands of people ask: the process of a run, or the API server of a Kubernetes cluster.
@@ -41,6 +42,7 @@ type cluster interface {
 	Composition(ctx context.Context) (string, error) // of the scheduler that is installed
 	Home() string                                    // namespace in which it is, if that was said
 	Reads(err error) error                           // words what could not be read
+	Foreseen(f backend.JobFile) ([]workload.Job, error)
 }
 
 // kubeFlags say which cluster is meant.

@@ -77,8 +77,11 @@ func (f *twinFlags) forecasting(c *cobra.Command) (quartet.Forecasting, core.Dia
 	if f.at < 0 {
 		found = append(found, core.Diagnostic{Position: core.Position{File: "--at"}, Summary: "must not be negative"})
 	}
-	if c.Flags().Changed("at") && len(f.files) == 0 {
+	if c.Flags().Changed("at") && len(f.files) == 0 && !f.meant() {
 		found = append(found, core.Diagnostic{Position: core.Position{File: "--at"}, Summary: "is a moment of a simulation, only with -f", Hint: "a running scheduler is taken as it is now"})
+	}
+	if c.Flags().Changed("at") && f.meant() {
+		found = append(found, core.Diagnostic{Position: core.Position{File: "--at"}, Summary: "is a moment of a simulation", Hint: "a cluster is taken as it is now: leave it out"})
 	}
 	if f.at > 0 && f.jobs != "" {
 		found = append(found, core.Diagnostic{Position: core.Position{File: "--at"}, Summary: "is a moment of a simulation, and --jobs is for a run that has not begun"})
@@ -212,10 +215,11 @@ shown with a band that is to hold for 80 % of the jobs, and how well earlier ban
 
 Without -f it asks the running scheduler for all that it knows, as plan does, and simulates in this
 process. With -f it is about a simulation, at the moment that --at names: what lies ahead of it is
-not looked up.`,
+not looked up. With --context it reads a Kubernetes cluster, as plan does.`,
 		Example: `  quartet forecast
   quartet forecast train-7 train-8 -o json
-  quartet forecast -f my.yaml --at 6h`,
+  quartet forecast -f my.yaml --at 6h
+  quartet forecast --context prod`,
 		RunE: func(c *cobra.Command, names []string) error {
 			o, found := f.forecasting(c)
 			if err := found.Err(); err != nil {
@@ -264,7 +268,11 @@ func (a *app) writeForecast(t *quartet.Twin, f *twin.Forecast, names []string) e
 			j.Name, state, position, start, startBand, inText(j.End.Median - f.AtSeconds), bandText(j.End, f.AtSeconds), aheadText(t.Names, j.Ahead),
 		})
 	}
-	a.note("at %s, of %s", render.Span(f.AtSeconds), render.Count(f.Draws, "simulated future"))
+	moment := "at " + render.Span(f.AtSeconds)
+	if a.byCalendar {
+		moment = "as the cluster is now"
+	}
+	a.note("%s, of %s", moment, render.Count(f.Draws, "simulated future"))
 	a.note("%s", calibrationText(&f.Calibration))
 	for _, n := range f.Notes {
 		a.note("%s", n)
@@ -303,6 +311,13 @@ func chosen(names, all []string) (indices []int, err error) {
 	var found core.Diagnostics
 	for _, name := range names {
 		at := slices.Index(all, name)
+		if at < 0 { // on a cluster, where no other namespace has a job of that name
+			of := func(full string) bool { return strings.HasSuffix(full, "/"+name) }
+			if at = slices.IndexFunc(all, of); at >= 0 && slices.ContainsFunc(all[at+1:], of) {
+				found = append(found, core.Diagnostic{Summary: fmt.Sprintf("several jobs are named %q", name), Hint: core.SuggestHint("", "jobs", slices.DeleteFunc(slices.Clone(all), func(full string) bool { return !of(full) }))})
+				continue
+			}
+		}
 		if at < 0 {
 			found = append(found, core.Diagnostic{Summary: fmt.Sprintf("no job %q waits or runs", name), Hint: jobHint(name, all)})
 			continue

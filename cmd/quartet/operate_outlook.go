@@ -10,6 +10,7 @@ import (
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 	"github.com/quartet-sched/quartet/core/metrics"
@@ -21,12 +22,14 @@ type foretold struct {
 	mutex sync.Mutex
 	board *control.Board // nil before there is one
 	live  *metrics.Live
+	tells backend.Telling // nil where nobody else is told
 }
 
-func (f *foretold) to(b *control.Board, l *metrics.Live) {
+func (f *foretold) to(b *control.Board, l *metrics.Live, world core.Backend) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.board, f.live = b, l
+	f.tells, _ = world.(backend.Telling)
 }
 
 func (f *foretold) take(forecast *twin.Forecast) {
@@ -36,6 +39,24 @@ func (f *foretold) take(forecast *twin.Forecast) {
 		f.board.Foretell(outlooksOf(forecast))
 		f.live.Foretell(metricsOf(forecast))
 	}
+	if f.tells != nil {
+		f.tells.Foretell(expectedOf(forecast))
+	}
+}
+
+// expectedOf is a forecast as a backend has it.
+func expectedOf(f *twin.Forecast) []backend.Expected {
+	all := make([]backend.Expected, len(f.Jobs))
+	for i := range f.Jobs {
+		j := &f.Jobs[i]
+		all[i] = backend.Expected{
+			Job: j.ID, AtSeconds: f.AtSeconds, Position: j.Position, End: backend.ExpectedBand(j.End), Judged: f.Calibration.Ends.Resolved, Held: f.Calibration.Ends.Inside,
+		}
+		if !j.Running {
+			all[i].Start, all[i].Judged, all[i].Held = backend.ExpectedBand(j.Start), f.Calibration.Starts.Resolved, f.Calibration.Starts.Inside
+		}
+	}
+	return all
 }
 
 // not says why the run is not forecast; empty when that is over.

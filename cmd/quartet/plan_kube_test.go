@@ -34,8 +34,15 @@ cluster: {nodes: [{name: node, accelerator: v100, devices: 64}]}
 workload: {type: generated}
 pipeline: {allocation: {type: las}, placement: {type: first_fit}}
 `
-	if err := os.WriteFile("other.yaml", []byte(other), 0o600); err != nil {
-		t.Fatal(err)
+	const later = `apiVersion: quartet.sched/v1alpha1
+kind: TrainingJob
+metadata: {name: later}
+spec: {template: {spec: {containers: [{name: main, image: "t:1"}]}}}
+`
+	for file, text := range map[string]string{"other.yaml": other, "later.yaml": later} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	all := func() string {
 		var versions []string
@@ -45,6 +52,7 @@ pipeline: {allocation: {type: las}, placement: {type: first_fit}}
 				t.Fatal(err)
 			}
 			_, items, _ := strings.Cut(string(text), `"items":`)
+			items, _, _ = strings.Cut(items, `],"kind":"TrainingJobList"`) // whose version is that of all that there is
 			versions = append(versions, items)
 		}
 		return strings.Join(versions, "\n")
@@ -74,6 +82,24 @@ vision/big wait awaiting_nodes (wants 12 devices, 8 available) pipeline`
 			code, stdout, stderr := invoke(t, append([]string{"plan", "--context", "admin"}, tc.args...)...)
 			if code != tc.code || without(stdout) != tc.stdout || !strings.HasPrefix(stderr, tc.stderr) {
 				t.Errorf("exit code %d, want %d\n%s%s\nwant\n%s\n%s", code, tc.code, without(stdout), stderr, tc.stdout, tc.stderr)
+			}
+		})
+	}
+	for name, tc := range map[string]struct {
+		args []string
+		want string // the beginning of stdout
+	}{
+		"a forecast": {[]string{"forecast"}, `job state position start start_between end end_between after
+vision/train running`},
+		"a drain":   {[]string{"plan", "--drain", "a100-1", "--for", "1h"}, "job holds next_round with_the_change\nvision/train a100-0:0,1,2 a100-1:3 as it is move a100-0:0,1,2,3\nspeech/other start a100-0:3 as it is\n"},
+		"more":      {[]string{"plan", "--add", "a100=1"}, "job holds next_round with_the_change\nspeech/other start a100-0:3 as it is\n"},
+		"a policy":  {[]string{"plan", "--policy", "other.yaml"}, ""},
+		"more jobs": {[]string{"plan", "--submit", "later.yaml"}, ""},
+	} {
+		t.Run("look ahead by "+name, func(t *testing.T) {
+			code, stdout, stderr := invoke(t, append(tc.args, "--context", "admin")...)
+			if code != 0 || !strings.HasPrefix(without(stdout), tc.want) || !strings.Contains(stderr, "is not kept") {
+				t.Errorf("exit code %d\n%s%s\nwant\n%s", code, without(stdout), stderr, tc.want)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -114,7 +115,11 @@ func (f *whatIfFlags) change(c *cobra.Command, a *app) (*quartet.Change, core.Di
 	for _, name := range f.submit {
 		file, err := readJobFile(c.Context(), name, c.InOrStdin())
 		var jobs []workload.Job
-		if err == nil {
+		switch {
+		case err != nil:
+		case f.meant():
+			jobs, err = f.foreseen(a, file)
+		default:
 			jobs, err = workload.DecodeJobs(file.Name, file.Text)
 		}
 		if err != nil {
@@ -130,6 +135,16 @@ func (f *whatIfFlags) change(c *cobra.Command, a *app) (*quartet.Change, core.Di
 		change.Policy = config
 	}
 	return change, found
+}
+
+// foreseen are the jobs of a file as the scheduler of a cluster would be told of them.
+func (f *whatIfFlags) foreseen(a *app, file backend.JobFile) ([]workload.Job, error) {
+	on, err := a.openCluster(&f.kubeFlags)
+	if err != nil {
+		return nil, err
+	}
+	defer on.Close() //nolint:errcheck // nothing was asked
+	return on.Foreseen(file)
 }
 
 // mostAdded bounds the nodes that join.

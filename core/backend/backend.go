@@ -73,6 +73,13 @@ type Preview interface {
 	Changes() []core.Change
 }
 
+// Recalling is a Preview of a run whose rounds nobody kept: it tells what else of them is known.
+type Recalling interface {
+	Preview
+	// Ended are jobs that have ended, as far as they are known, in the order of their ends.
+	Ended() []*core.Job
+}
+
 // Operated is a backend that people give orders to while it runs. Its methods may be called from any goroutine; each
 // returns once its order outlives the scheduler. What an order comes to, the pipeline is told as an event.
 type Operated interface {
@@ -89,6 +96,23 @@ type Operated interface {
 	// WriteSnapshot writes all that a scheduler needs to take over from this one: Preview begins from it.
 	WriteSnapshot(ctx context.Context, to io.Writer) error
 }
+
+// Telling is a backend that tells the owners of jobs what is expected of them. It may be told from any goroutine, and keeps the list.
+type Telling interface {
+	Foretell(jobs []Expected)
+}
+
+// Expected is what is expected of a job that has not ended.
+type Expected struct {
+	Job          core.JobID
+	AtSeconds    float64
+	Position     int          // among those that wait; 0 for one that runs
+	Start, End   ExpectedBand // Start is the zero value for one that runs
+	Judged, Held int          // bands like the one that comes first, so far
+}
+
+// ExpectedBand is where a moment lies, in seconds of the run; +Inf for not foreseen.
+type ExpectedBand struct{ Low, Median, High float64 }
 
 // Expecting is a backend that knows of jobs before their moment of submission.
 type Expecting interface {

@@ -91,7 +91,7 @@ func (s *Simulator) InVain() string {
 
 // mayGrow reports whether nodes may still join.
 func (s *Simulator) mayGrow() bool {
-	return len(s.nodes.joining) > 0 || slices.ContainsFunc(s.cluster.Pools, func(p core.Pool) bool { return s.size(p.Name) < p.Max })
+	return s.grows || len(s.nodes.joining) > 0 || slices.ContainsFunc(s.cluster.Pools, func(p core.Pool) bool { return s.size(p.Name) < p.Max })
 }
 
 // size is how many nodes a pool has or gets, without those that leave.

@@ -102,6 +102,7 @@ type Simulator struct {
 	seen     *core.Cluster // as the pipeline knows it
 	nodes    nodeEvents
 	pools    pools
+	grows    bool // nodes may join of which nothing is known
 
 	workload  []workload.Job // in order of submission
 	base      int            // id of the first of them: those before it were there when the simulation began

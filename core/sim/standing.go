@@ -40,11 +40,14 @@ func Resume(ctx context.Context, c Config, settings core.Settings, from Standing
 	for i := range w.Jobs {
 		w.Jobs[i].Spec.ID = core.JobID(from.Submitted + i)
 	}
+	grows := from.Cluster.MayGrow && len(from.Cluster.Pools) == 0 // nobody knows by which nodes, and nobody is rejected for that
 	opened, err := (&opener{c, settings}).Open(ctx, from.Cluster, w)
 	if err != nil {
 		return nil, err
 	}
 	s := opened.(*Simulator)
+	s.grows = grows
+	from.Cluster.MayGrow = s.mayGrow()
 	s.base, s.arrived = from.Submitted, from.Submitted
 	s.jobs = append(make([]*simJob, from.Submitted), s.jobs...)
 	s.now, s.begun = from.NowSeconds, from.NowSeconds > 0

@@ -25,7 +25,11 @@ func (s *submissions) add(spec *core.JobSpec, window int) {
 	if spec == nil {
 		return
 	}
-	if s.list = append(s.list, spec); len(s.list) > window {
+	at := len(s.list)
+	for at > 0 && s.list[at-1].SubmitSeconds > spec.SubmitSeconds { // those of jobs that have ended are told first
+		at--
+	}
+	if s.list = slices.Insert(s.list, at, spec); len(s.list) > window {
 		s.list = slices.Delete(s.list, 0, len(s.list)-window)
 	}
 }

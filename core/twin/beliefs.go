@@ -140,11 +140,20 @@ func (b *Beliefs) ObserveRound(r *core.Report) error {
 		b.changed(v, &r.Changes[i])
 	}
 	for _, j := range r.Ended {
-		b.ended(v, j, finished[j.ID])
+		b.ended(j, finished[j.ID])
 	}
 	b.restarts.forget(v, &b.submissions)
 	b.machines.observe(v, r.Events)
 	return nil
+}
+
+// Recall takes in jobs that ended before anybody looked, in the order of their ends. It is called before the first round.
+func (b *Beliefs) Recall(ended []*core.Job) {
+	b.init()
+	for _, j := range ended {
+		b.submissions.add(j.JobSpec, b.options.window())
+		b.ended(j, nil)
+	}
 }
 
 func (b *Beliefs) init() {
@@ -284,7 +293,7 @@ func (b *Beliefs) leaves(v *core.View, r *record, id core.JobID) {
 }
 
 // ended keeps how a job went.
-func (b *Beliefs) ended(v *core.View, j *core.Job, finish *core.Event) {
+func (b *Beliefs) ended(j *core.Job, finish *core.Event) {
 	delete(b.records, j.ID)
 	delete(b.owns, j.ID)
 	if j.Attained <= 0 {

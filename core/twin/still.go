@@ -70,3 +70,6 @@ func Take(p *core.Pipeline) *Still { return &Still{p.Fork()} }
 
 // View is the state of the run. It is not to be changed.
 func (s *Still) View() *core.View { return s.pipeline.View() }
+
+// Told is the state of the run once it is told an observation, and before anything is decided. It is not to be changed.
+func (s *Still) Told(seen core.Observation) (*core.View, error) { return s.pipeline.Told(seen) }

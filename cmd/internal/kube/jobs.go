@@ -152,7 +152,34 @@ func (c *Cluster) job(t *trainingjob.TrainingJob, now float64) *controlv1.Job {
 	}
 	c.fate(j, t)
 	c.account(j, t, now)
+	j.Outlook = outlookOf(t)
 	return j
+}
+
+// outlookOf is what the scheduler expects of a job; nil where it says nothing, as one does that is older.
+func outlookOf(t *trainingjob.TrainingJob) *controlv1.Outlook {
+	f := t.Status.Forecast
+	if f == nil || t.Status.State.Ended() {
+		return nil
+	}
+	band := func(b *trainingjob.Band) *controlv1.Band {
+		at := func(moment *metav1.Time) *float64 {
+			if moment == nil {
+				return nil
+			}
+			x := seconds(moment.Time)
+			return &x
+		}
+		if b == nil {
+			return nil
+		}
+		return &controlv1.Band{Low: at(b.Low), Median: at(b.Median), High: at(b.High)}
+	}
+	o := &controlv1.Outlook{AtSeconds: seconds(f.At.Time), End: band(f.End), Judged: count(f.Judged), Held: count(f.Held)}
+	if s := t.Status.State; s != trainingjob.Running && s != trainingjob.Starting {
+		o.Start, o.Position = band(f.Start), count(f.Position)
+	}
+	return o
 }
 
 // fate tells why a job is where it is.

@@ -5,11 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/kube"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // The ConfigMap in which an installation keeps the composition of its scheduler, in a namespace of its own.
@@ -48,4 +52,25 @@ func (c *Cluster) Reads(err error) error {
 		return c.words(failed.What, failed.Err)
 	}
 	return err
+}
+
+// Foreseen are the jobs of a file, as Submit takes it, as the scheduler would be told of them. It asks nobody.
+func (c *Cluster) Foreseen(f backend.JobFile) ([]workload.Job, error) {
+	reads := *c
+	reads.options.Image = cmp.Or(c.options.Image, "any") // it is not run
+	list, problems := reads.read(f)
+	var jobs []workload.Job
+	for i := range list {
+		d := &list[i]
+		wrong := reads.place(d)
+		problems = append(problems, wrong...)
+		spec, faults := d.job.JobSpec(0, 0)
+		for _, p := range faults {
+			if p.Position = d.at(p.Path); !slices.ContainsFunc(wrong, func(o core.Diagnostic) bool { return o.Path == p.Path }) {
+				problems = append(problems, p)
+			}
+		}
+		jobs = append(jobs, workload.Job{Spec: spec})
+	}
+	return jobs, problems.Err()
 }

@@ -75,6 +75,9 @@ type Backend struct {
 	down   atomic.Pointer[map[string]bool] // nodes that are taken for down
 	denied atomic.Pointer[time.Time]       // since when the API server says that rights lack; nil when it does not
 
+	foretelling sync.Mutex // one at a time tells what is expected
+	outlookAt   time.Time  // when the next write for that alone may be
+
 	mutex  sync.Mutex
 	known  map[types.UID]*job // those of jobs, for workers
 	queued map[types.UID]bool // jobs that wait for devices that others have

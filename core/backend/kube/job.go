@@ -44,21 +44,24 @@ type job struct {
 
 	writing sync.Mutex // one at a time writes the status
 
-	mutex    sync.Mutex
-	object   *trainingjob.TrainingJob // the newest that was seen or written
-	status   trainingjob.Status       // as it is to be
-	dirty    bool                     // it is not written
-	withheld bool                     // it is not to be written yet: others have the devices by what is written
-	after    []*job                   // nor until theirs are
-	deleted  bool
-	template corev1.PodTemplateSpec
-	agent    gang.Agent
-	past     past // the last run that was told to stop
-	overtook bool // it had ended well
-	seats    []gang.Seat
-	state    gang.State // of the decision with stateOf
-	stateOf  decisionID
-	seen     bool // a state is known
+	mutex      sync.Mutex
+	object     *trainingjob.TrainingJob // the newest that was seen or written
+	status     trainingjob.Status       // as it is to be
+	expected   *trainingjob.Forecast    // the newest forecast; nil for none
+	dirty      bool                     // it is not written
+	outlookAt  time.Time                // when that is to be written, or was last, for its own sake
+	outlookDue bool                     // it was not
+	withheld   bool                     // it is not to be written yet: others have the devices by what is written
+	after      []*job                   // nor until theirs are
+	deleted    bool
+	template   corev1.PodTemplateSpec
+	agent      gang.Agent
+	past       past // the last run that was told to stop
+	overtook   bool // it had ended well
+	seats      []gang.Seat
+	state      gang.State // of the decision with stateOf
+	stateOf    decisionID
+	seen       bool // a state is known
 }
 
 // decisionID names a decision.

@@ -1,12 +1,15 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +20,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/kube/lead"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -81,7 +85,7 @@ func (o *Opener) preview(ctx context.Context, config *rest.Config) (*preview, er
 	b.state.Store(newRun(kept.Began, now, b.world.decided()))
 	present := b.Present()
 	b.look(present)
-	p := &preview{seen: b.observe(present)}
+	p := &preview{seen: b.observe(present), ended: b.ended(present)}
 	if json.Unmarshal(kept.Snapshot, &p.learned) != nil {
 		p.learned = nil // there is none, or it is of a later version
 	}
@@ -146,16 +150,47 @@ func (w *world) learn(informer cache.SharedIndexInformer, list runtime.Object) e
 type preview struct {
 	seen    core.Observation
 	learned []core.Learned
+	ended   []*core.Job
 	told    bool
 	changes []core.Change
 }
 
 var (
-	_ backend.Preview = (*preview)(nil)
-	_ backend.Planner = (*Opener)(nil)
-	_ core.Memory     = (*preview)(nil)
-	_ core.Keeping    = (*preview)(nil)
+	_ backend.Recalling = (*preview)(nil)
+	_ backend.Planner   = (*Opener)(nil)
+	_ core.Memory       = (*preview)(nil)
+	_ core.Keeping      = (*preview)(nil)
 )
+
+// ended are the jobs that ran and ended, by what their statuses keep, in the order of their ends.
+func (b *Backend) ended(now float64) (list []*core.Job) {
+	for _, uid := range slices.Sorted(maps.Keys(b.jobs)) {
+		j := b.jobs[uid]
+		end := j.status.Condition(trainingjob.ConditionFinished)
+		if end == nil || j.status.State != trainingjob.Completed && j.status.State != trainingjob.Failed {
+			continue
+		}
+		seconds := func(at time.Time) float64 { return min(max(b.state.Load().seconds(at), 0), now) }
+		spec, faults := j.object.JobSpec(core.JobID(len(list)), seconds(j.object.CreationTimestamp.Time))
+		a := known(&j.status, now)
+		if len(faults) > 0 || a.attained <= 0 {
+			continue
+		}
+		of := core.NewJob(&spec)
+		of.State, of.FinishSeconds, of.FirstStart = core.Completed, seconds(end.LastTransitionTime.Time), a.firstStart
+		if j.status.State == trainingjob.Failed {
+			of.State = core.Failed
+		}
+		of.AsOfSeconds, of.Executed, of.Attained = of.FinishSeconds, a.executed, a.attained
+		of.Progress = a.at(of.FinishSeconds, spec.TotalWork)
+		list = append(list, of)
+	}
+	slices.SortStableFunc(list, func(a, b *core.Job) int { return cmp.Compare(a.FinishSeconds, b.FinishSeconds) })
+	return list
+}
+
+// Ended are the jobs whose objects are still there.
+func (p *preview) Ended() []*core.Job { return p.ended }
 
 // Capabilities are none, as those of the backend.
 func (p *preview) Capabilities() []core.Capability { return nil }

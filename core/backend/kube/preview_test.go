@@ -13,10 +13,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -202,6 +204,39 @@ func TestPreviewOfNothing(t *testing.T) {
 	failed, is := errors.AsType[*ReadError](err)
 	if !is || failed.What != "read the state of the scheduler" || !apierrors.IsForbidden(err) {
 		t.Errorf("who may read nothing is told %v", err)
+	}
+}
+
+// Jobs that ended are told with what they did, in the order of their ends, and those that never ran are not.
+func TestEndedJobsOfAPreview(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	b := &Backend{jobs: map[types.UID]*job{}}
+	b.state.Store(newRun(now.Add(-1000*time.Second), now, 0))
+	add := func(name string, state trainingjob.State, created, ended time.Duration, p *trainingjob.Progress) {
+		object := &trainingjob.TrainingJob{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "n", UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-created)),
+		}}
+		object.Spec.Work, object.Spec.Application = 500, "resnet"
+		object.Spec.Template.Raw = []byte(`{"spec":{"containers":[{"name":"main","image":"t:1"}]}}`)
+		object.Status.State, object.Status.Progress = state, p
+		object.Status.Decision = &trainingjob.Decision{Run: 1, AtSeconds: 1000 - ended.Seconds(), Stop: true}
+		object.Status.SetCondition(trainingjob.ConditionFinished, metav1.ConditionTrue, string(state), "", 1, now.Add(-ended))
+		b.jobs[object.UID] = newJob(object)
+	}
+	start := 150.0
+	did := trainingjob.Progress{Done: 100, Rate: 2, FromSeconds: 500, ExecutedSeconds: 400, AttainedSeconds: 800, FirstStartSeconds: &start}
+	add("a-late", trainingjob.Completed, 900*time.Second, 400*time.Second, &did)
+	add("b-early", trainingjob.Failed, 900*time.Second, 450*time.Second, &did)
+	add("c-before-the-run", trainingjob.Completed, 2000*time.Second, 100*time.Second, &trainingjob.Progress{Done: 1e9, ExecutedSeconds: 1, AttainedSeconds: 1, FirstStartSeconds: &start})
+	add("d-never-ran", trainingjob.Completed, 900*time.Second, 400*time.Second, nil)
+	add("e-rejected", trainingjob.Rejected, 900*time.Second, 400*time.Second, &did)
+	var got []string
+	for _, j := range b.ended(1000) {
+		got = append(got, fmt.Sprint(j.Name, " ", j.Application, " ", j.State, " ", j.SubmitSeconds, " ", j.FinishSeconds, " ", j.ExecutedSeconds(1000), " ", j.AttainedService(1000), " ", j.Progress))
+	}
+	want := []string{"n/b-early resnet failed 100 550 400 800 200", "n/a-late resnet completed 100 600 400 800 300", "n/c-before-the-run resnet completed 0 900 1 1 500"}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

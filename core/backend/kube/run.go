@@ -39,6 +39,17 @@ func (r *run) seconds(at time.Time) float64 {
 	return math.Floor((r.openedAt+at.Sub(r.opened).Seconds())*1000) / 1000
 }
 
+// moment is a moment of the run by the calendar; the zero time for one that is not within a century.
+func (r *run) moment(seconds float64) time.Time {
+	if ahead := seconds - r.openedAt; math.Abs(ahead) < farthest {
+		return r.opened.Add(time.Duration(ahead * float64(time.Second)))
+	}
+	return time.Time{}
+}
+
+// farthest is how many seconds ahead a moment may be: the API server knows four digits of a year.
+const farthest = 100 * 365 * 86_400
+
 // Learned is what the stages of the scheduler before had learned.
 func (b *Backend) Learned() (list []core.Learned) {
 	if err := json.Unmarshal(b.state.Load().store.Kept().Snapshot, &list); err != nil {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -280,7 +279,7 @@ func (b *Backend) gone(j *job, now float64) {
 func (b *Backend) update(j *job, object *trainingjob.TrainingJob, now float64) {
 	j.mutex.Lock()
 	j.see(object)
-	if !j.dirty && !equality.Semantic.DeepEqual(j.object.Status, j.status) { // somebody edited it: it is not theirs
+	if !j.dirty && !sameStatus(j.object.Status, j.status) { // somebody edited it: it is not theirs
 		j.dirty = true
 		b.work.write(j.uid)
 	}

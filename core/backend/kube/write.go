@@ -26,6 +26,7 @@ func (b *Backend) write(ctx context.Context, j *job) error {
 	defer j.writing.Unlock()
 	for range mostConflicts {
 		j.mutex.Lock()
+		j.tellOutlook(b.clock.Now())
 		object, status, needed := j.object, j.status.DeepCopy(), j.dirty && !j.deleted && !j.withheld
 		j.mutex.Unlock()
 		if !needed {

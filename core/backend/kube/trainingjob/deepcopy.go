@@ -72,6 +72,9 @@ func (s *Status) DeepCopy() *Status {
 	if to.Progress = clone(s.Progress); to.Progress != nil {
 		to.Progress.FirstStartSeconds = clone(s.Progress.FirstStartSeconds)
 	}
+	if to.Forecast = clone(s.Forecast); to.Forecast != nil {
+		to.Forecast.Start, to.Forecast.End = s.Forecast.Start.deepCopy(), s.Forecast.End.deepCopy()
+	}
 	if s.Conditions != nil {
 		to.Conditions = make([]metav1.Condition, len(s.Conditions))
 		for i := range s.Conditions {
@@ -79,6 +82,13 @@ func (s *Status) DeepCopy() *Status {
 		}
 	}
 	return &to
+}
+
+func (b *Band) deepCopy() *Band {
+	if b == nil {
+		return nil
+	}
+	return &Band{b.Low.DeepCopy(), b.Median.DeepCopy(), b.High.DeepCopy()}
 }
 
 // clone copies a value without pointers in it.

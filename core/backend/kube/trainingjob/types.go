@@ -107,6 +107,7 @@ type Status struct {
 	Replicas int       `json:"replicas,omitempty"` // that the decision gives
 	Decision *Decision `json:"decision,omitempty"`
 	Progress *Progress `json:"progress,omitempty"`
+	Forecast *Forecast `json:"forecast,omitempty"`
 
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
@@ -162,4 +163,23 @@ type Progress struct {
 	FirstStartSeconds *float64 `json:"firstStartSeconds,omitempty"`
 	Restarts          int      `json:"restarts,omitempty"`
 	Preemptions       int      `json:"preemptions,omitempty"`
+}
+
+// Forecast is what the scheduler expects of a job that has not ended, as it was when it last changed by more than a little.
+type Forecast struct {
+	At       metav1.Time `json:"at"`
+	Position int         `json:"position,omitempty"` // among the jobs that wait: 1 for the one that starts first
+	Start    *Band       `json:"start,omitempty"`    // nil for a job that has devices
+	End      *Band       `json:"end,omitempty"`
+
+	// Of the bands of jobs like it, those that could be judged so far, and those that held.
+	Judged int `json:"judged,omitempty"`
+	Held   int `json:"held,omitempty"`
+}
+
+// Band is where a moment lies with a probability of 80 %. One that is left out is not foreseen.
+type Band struct {
+	Low    *metav1.Time `json:"low,omitempty"`
+	Median *metav1.Time `json:"median,omitempty"`
+	High   *metav1.Time `json:"high,omitempty"`
 }
