@@ -48,7 +48,7 @@ func (r *rig) succeed(job string) {
 // A job whose pods succeed while nobody leads has ended, whatever the next leader decides first.
 func TestEndedWhileNobodyLed(t *testing.T) {
 	t.Parallel()
-	r := unled(t, asked{replicas: 2, run: 3 * time.Second})
+	r := unled(t, asked{replicas: 2, run: 15 * time.Second}) // long enough for a busy machine to see it run
 	r.succeed("one")
 	stages := backendtest.FIFO()
 	stages.Allocation.Policy = nobody{stages.Allocation.Policy}
@@ -67,7 +67,7 @@ func TestEndedWhileNobodyLed(t *testing.T) {
 // A job whose pods succeed while nobody leads has ended, also when its owner held it back meanwhile.
 func TestEndedAndSuspendedWhileNobodyLed(t *testing.T) {
 	t.Parallel()
-	r := unled(t, asked{replicas: 2, run: 3 * time.Second})
+	r := unled(t, asked{replicas: 2, run: 15 * time.Second}) // long enough for a busy machine to see it run
 	r.succeed("one")
 	r.edit("one", `{"spec":{"suspend":true}}`)
 	next := r.schedule(nil)
@@ -80,7 +80,7 @@ func TestEndedAndSuspendedWhileNobodyLed(t *testing.T) {
 // A run that was told to stop, and ended well before anybody stopped it, is not run again by the next leader.
 func TestStoppedAndEndedWhileNobodyLed(t *testing.T) {
 	t.Parallel()
-	r := unled(t, asked{replicas: 2, run: 3 * time.Second})
+	r := unled(t, asked{replicas: 2, run: 15 * time.Second}) // long enough for a busy machine to see it run
 	job := r.job("one")
 	status := job.Status.DeepCopy()
 	status.State, status.Replicas = trainingjob.Waiting, 0
