@@ -27,7 +27,7 @@ type declaration struct {
 
 const (
 	leastLikeness = 0.1 // width: declarations that differ by a tenth are alike
-	farthest      = 3   // widths away a declaration tells something
+	farthest      = 3.1 // widths away a declaration tells something
 	placesPerWide = 2   // places that declarations are estimated at, a width
 )
 
@@ -86,7 +86,9 @@ func (d *declarations) at(place int, r *rand.Rand) *lengths {
 			weights[i] *= r.ExpFloat64()
 		}
 	}
-	return newLengths(sorted, weights)
+	l := newLengths(sorted, weights)
+	l.weight = ended
+	return l
 }
 
 // near is what is known of jobs that declared about as much; nil where no end of one was seen.
