@@ -9,7 +9,6 @@ import (
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/twin"
 )
 
@@ -53,13 +52,9 @@ func (e *execution) foretell(ctx context.Context, pipeline *core.Pipeline, parts
 	if tellNot == nil {
 		tellNot = func(string) {}
 	}
-	config, simulated := e.Backend.Config.(*sim.Config)
-	if !simulated {
-		config = nil
-	}
 	f := &foretelling{
 		tell: e.Foretell, inForce: parts.decides, pipeline: pipeline, stopwatch: e.stopwatch,
-		beliefs: twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent, Config: config}), forecaster: twin.NewForecaster(e.Seed), seed: e.Seed,
+		beliefs: twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent}), forecaster: newForecaster(e.Seed), seed: e.Seed,
 		failed: func(err error) { e.log.Warn("no forecast", "error", err) }, tellNot: tellNot,
 	}
 	if f.kept = kept; kept != nil {
@@ -98,6 +93,13 @@ func notForetold(c *configs.Config) string {
 	}
 }
 
+// newForecaster forecasts beside the rounds.
+func newForecaster(seed uint64) *twin.Forecaster {
+	f := twin.NewForecaster(seed)
+	f.Beside = true
+	return f
+}
+
 // ObserveRound learns from a round, and begins to forecast when it is time.
 func (f *foretelling) ObserveRound(r *core.Report) error {
 	if err := f.beliefs.ObserveRound(r); err != nil {
@@ -118,7 +120,7 @@ func (f *foretelling) ObserveRound(r *core.Report) error {
 		f.not = not
 		f.tellNot(not)
 	}
-	if not != "" || r.Repeated || f.busy || now < f.due || len(r.View.Active) == 0 {
+	if not != "" || r.Repeated || f.busy || now < f.due || len(r.View.Active)+len(f.pipeline.Pending()) == 0 {
 		return nil
 	}
 	f.busy = true
@@ -130,7 +132,7 @@ func (f *foretelling) ObserveRound(r *core.Report) error {
 
 // forecast forecasts, and says when the next time is.
 func (f *foretelling) forecast(still *twin.Still, beliefs *twin.Beliefs, config *configs.Config, begun, copied time.Duration) {
-	forecast, err := f.forecaster.Forecast(f.ctx, still, PoliciesOf(config, true), beliefs, min(foretellDraws, twin.DrawsFor(len(still.View().Active))))
+	forecast, err := f.forecaster.Forecast(f.ctx, still, PoliciesOf(config, true), beliefs, min(foretellDraws, twin.DrawsFor(len(still.Unfinished()))))
 	switch {
 	case f.ctx.Err() != nil:
 	case err != nil:

@@ -107,7 +107,7 @@ func (f *foretelling) learn(r *core.Report) error {
 		default: // rounds were lost that it knows of
 			k.log("how earlier bands held is not known: it is learned anew", fmt.Errorf("it knows of round %d, and the run goes on with %d", k.known, r.View.Round))
 			k.known, k.round, k.some = 0, 0, false
-			f.forecaster = twin.NewForecaster(f.seed)
+			f.forecaster = newForecaster(f.seed)
 		}
 	}
 	return f.forecaster.ObserveRound(r)

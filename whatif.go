@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/quartet-sched/quartet/configs"
@@ -279,7 +278,7 @@ func (t *Twin) WhatIf(ctx context.Context, c *Change, draws int) (*WhatIf, error
 		return nil, err
 	}
 	if draws == 0 {
-		draws = min(usualDraws, twin.DrawsFor(len(t.told.Active)))
+		draws = min(usualDraws, twin.DrawsFor(len(t.Still.Unfinished())))
 	}
 	with := t.Policies()
 	if c.Policy != nil {
@@ -334,28 +333,17 @@ func (t *Twin) futures(ctx context.Context, c *Change, branches [2]*branch, draw
 	if c.Horizon > 0 {
 		seconds = c.Horizon.Seconds()
 	}
-	futures, errs := make([][2]*twin.Future, draws), make([]error, draws)
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var group sync.WaitGroup
-	for i := range draws {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			worlds := t.worlds(c, branches, i+1, seconds)
-			for k, b := range branches {
-				if futures[i][k], errs[i] = b.still.Future(ctx, b.policies, worlds[k], seconds); errs[i] != nil {
-					return
-				}
+	futures := make([][2]*twin.Future, draws)
+	err := twin.Each(draws, runtime.GOMAXPROCS(0), func(i int) (err error) {
+		worlds := t.worlds(c, branches, i+1, seconds)
+		for k, b := range branches {
+			if futures[i][k], err = b.still.Future(ctx, b.policies, worlds[k], seconds); err != nil {
+				return err
 			}
-		})
-	}
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
 		}
-	}
-	return futures, nil
+		return nil
+	})
+	return futures, err
 }
 
 // worlds are those of a draw: the same, but for what the change brings.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -140,7 +141,9 @@ func (i *Inheritance) goOn(s *Stages) (forked bool, err error) {
 			*stream = at
 		}
 	}
-	restore(s, i.learned)
+	if lost := restore(s, i.learned).Lost; len(lost) > 0 {
+		return false, fmt.Errorf("second instances do not take up what the first ones learned: %s", strings.Join(lost, "; "))
+	}
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	var problems [4]error

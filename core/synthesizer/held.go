@@ -179,15 +179,22 @@ func (s *Synthesizer) Restore(learned []byte) error {
 		return err
 	}
 	n := len(s.candidates)
-	if len(was.Names) != n || len(was.Seconds) != n || len(was.Barred) != n || len(was.Failed) != n || !was.Bandit.of(n) || was.InForce < 0 || was.InForce >= n {
+	anew := func(why string) error {
+		s.log.Warn("the choice between compositions begins anew", "why", why)
 		return nil
+	}
+	if len(was.Names) != n {
+		return anew(fmt.Sprintf("there were %d candidates, and are %d", len(was.Names), n))
+	}
+	if len(was.Seconds) != n || len(was.Barred) != n || len(was.Failed) != n || !was.Bandit.of(n) || was.InForce < 0 || was.InForce >= n {
+		return anew("what was kept of it does not fit together")
 	}
 	if p := was.Promise; p != nil && (p.From < 0 || p.From >= n || len(p.Ends) != len(p.Jobs)) {
 		was.Promise = nil
 	}
 	for i := range s.candidates {
 		if was.Names[i] != s.name(i) {
-			return nil
+			return anew(fmt.Sprintf("candidate %d was %s, and is %s", i+1, was.Names[i], s.name(i)))
 		}
 	}
 	s.is, s.bandit = was.standing, was.Bandit

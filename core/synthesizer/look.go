@@ -224,7 +224,10 @@ func (s *Synthesizer) lookBeside(ctx context.Context, p *core.Pipeline) {
 	s.pending, s.since = begun, nil
 	go func() {
 		defer close(begun.done)
-		begun.found, begun.err = l.take(within, b)
+		begun.err = twin.Caught(func() (err error) {
+			begun.found, err = l.take(within, b)
+			return err
+		})
 	}()
 }
 

@@ -58,6 +58,9 @@ func (f *Forecast) Of(id core.JobID) *JobForecast {
 // Forecaster forecasts a run, and calibrates its bands by what became of jobs that it forecast earlier. It is an observer of the run. Forecast may be called by
 // another goroutine than ObserveRound.
 type Forecaster struct {
+	// Beside has a forecast take half of the processors, since the run goes on meanwhile.
+	Beside bool
+
 	seed uint64
 
 	mutex sync.Mutex
@@ -75,12 +78,16 @@ func DrawsFor(jobs int) int { return max(4, min(16, 8*1000/max(jobs, 1))) }
 // Forecast simulates so many draws of what is believed, in parallel; 0 for as many as DrawsFor says. Same arguments after the same rounds and forecasts, same answer.
 func (f *Forecaster) Forecast(ctx context.Context, s *Still, p Policies, b *Beliefs, draws int) (*Forecast, error) {
 	v := s.View()
-	jobs := s.pipeline.Unfinished()
+	jobs := s.Unfinished()
 	if draws == 0 {
 		draws = DrawsFor(len(jobs))
 	}
 	seed := core.NewStream(f.seed, "forecast/"+strconv.Itoa(v.Round)).Uint64()
-	futures, err := s.draw(ctx, p, b, seed, draws)
+	processors := runtime.GOMAXPROCS(0)
+	if f.Beside {
+		processors /= 2
+	}
+	futures, err := s.draw(ctx, p, b, seed, draws, processors)
 	if err != nil {
 		return nil, err
 	}
@@ -102,26 +109,15 @@ func (f *Forecaster) Forecast(ctx context.Context, s *Still, p Policies, b *Beli
 }
 
 // draw simulates the first draws of what is believed.
-func (s *Still) draw(ctx context.Context, p Policies, b *Beliefs, seed uint64, draws int) ([]*Future, error) {
-	futures, errs := make([]*Future, draws), make([]error, draws)
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var group sync.WaitGroup
-	for i := range draws {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			w := b.Draw(s.View(), seed, i, math.Inf(1))
-			w.Present = true
-			futures[i], errs[i] = s.Future(ctx, p, w, math.Inf(1))
-		})
-	}
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return futures, nil
+func (s *Still) draw(ctx context.Context, p Policies, b *Beliefs, seed uint64, draws, processors int) ([]*Future, error) {
+	futures := make([]*Future, draws)
+	err := Each(draws, processors, func(i int) (err error) {
+		w := b.Draw(s.View(), seed, i, math.Inf(1))
+		w.Present = true
+		futures[i], err = s.Future(ctx, p, w, math.Inf(1))
+		return err
+	})
+	return futures, err
 }
 
 // never is a moment as a band has it.

@@ -100,7 +100,8 @@ func forecastTables(list []foreseen) string {
 	say("# How forecasts hold")
 	say("")
 	say("Written by `make forecasts`. Bands are to hold for 80 %%. Forecasts every 30 minutes of simulated time, 8 draws, arrivals as lately. Philly: 400 jobs on 12 nodes of 8 devices.")
-	say("How far a median was off is told over the time that was still to come. See [forecasts](../forecast.md) and [what they are to hold](twin.md).")
+	say("*Off* is how far the median of a band was off, over the time that was still to come, and over the whole time from the submission on: of starts the wait. See [forecasts](../forecast.md) and")
+	say("[what they are to hold](twin.md).")
 	for _, apart := range []bool{false, true} {
 		say("")
 		if apart {
@@ -111,9 +112,9 @@ func forecastTables(list []foreseen) string {
 			say("## Workloads by which the calibration was chosen")
 		}
 		say("")
-		say("Runs are those with %d forecasts or more: how many of them hold for 75 to 85 %%, for fewer, for more.", fewForecasts)
+		say("What holds is of all forecasts of all runs. The other figures are of runs with %d forecasts or more: the median of what their medians are off, and how many hold for 75 to 85 %%, for fewer, for more.", fewForecasts)
 		say("")
-		say("| policy, work | starts: hold | off, median | runs within, below, above | ends: hold | off, median | runs within, below, above |")
+		say("| policy, work | starts: hold | off | runs within, below, above | ends: hold | off | runs within, below, above |")
 		say("|---|---|---|---|---|---|---|")
 		for i := 0; i < len(list); {
 			n := i
@@ -131,7 +132,7 @@ func forecastTables(list []foreseen) string {
 	say("")
 	say("## Each run")
 	say("")
-	say("| run | starts: hold | off | ends: hold | off |")
+	say("| run | starts: hold | off, of the time to come, of the whole | ends: hold | off, of the time to come, of the whole |")
 	say("|---|---|---|---|---|")
 	for i := range list {
 		f := &list[i]
@@ -143,7 +144,7 @@ func forecastTables(list []foreseen) string {
 // together are the cells of a table for some runs.
 func together(part []foreseen, of func(*foreseen) *twin.Held) string {
 	var all twin.Held
-	var off []float64
+	var off, whole []float64
 	within, below, above := 0, 0, 0
 	for i := range part {
 		h := of(&part[i])
@@ -151,7 +152,7 @@ func together(part []foreseen, of func(*foreseen) *twin.Held) string {
 		if h.Forecasts < fewForecasts {
 			continue
 		}
-		off = append(off, h.ErrorRatio)
+		off, whole = append(off, h.ErrorRatio), append(whole, h.WholeRatio)
 		switch ratio := h.Ratio(); {
 		case ratio < 0.75:
 			below++
@@ -165,7 +166,9 @@ func together(part []foreseen, of func(*foreseen) *twin.Held) string {
 		return " | | "
 	}
 	slices.Sort(off)
-	return fmt.Sprintf(" %.0f %% of %d | %.0f %% | %d, %d, %d", 100*all.Ratio(), all.Forecasts, 100*off[len(off)/2], within, below, above)
+	slices.Sort(whole)
+	median := func(sorted []float64) float64 { return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2 }
+	return fmt.Sprintf(" %.0f %% of %d | %.0f %%, %.0f %% | %d, %d, %d", 100*all.Ratio(), all.Forecasts, 100*median(off), 100*median(whole), within, below, above)
 }
 
 // alone are the cells of a table for a run.
@@ -173,5 +176,28 @@ func alone(h *twin.Held) string {
 	if h.Forecasts == 0 || math.IsNaN(h.ErrorRatio) {
 		return " | "
 	}
-	return fmt.Sprintf(" %.0f %% of %d | %.0f %%", 100*h.Ratio(), h.Forecasts, 100*h.ErrorRatio)
+	return fmt.Sprintf(" %.0f %% of %d | %.0f %%, %.0f %%", 100*h.Ratio(), h.Forecasts, 100*h.ErrorRatio, 100*h.WholeRatio)
+}
+
+// On a window of Philly, the work of which is declared wrongly, bands of ends hold about as often as they are to. All runs are in docs/results/forecasts.md.
+func TestBandsOfAPublishedWorkloadHold(t *testing.T) {
+	refdata.Path(t, "data", "pollux-osdi21")
+	for name, tc := range map[string]struct{ allocation, window string }{
+		"LAS":  {"{type: las}", "{first_job: 20000, jobs: 400}"},
+		"FIFO": {"{type: fifo}", "{first_job: 25000, jobs: 400}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := quartet.Load(quartet.Builtins(), quartet.Options{Files: []string{"papers/philly/las.yaml"}, Env: os.LookupEnv, Sets: []string{
+				"sample.window=" + tc.window, "cluster.nodes[0].count=12", "pipeline.allocation=" + tc.allocation, "estimate={source: noisy, sigma: 0.84}",
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, _ := judgeRun(t, c, twin.BeliefOptions{Arrivals: twin.ArrivalsRecent}, 1800).Ends()
+			t.Logf("%+v", all)
+			if ratio := all.Ratio(); all.Forecasts < 1000 || ratio < 0.72 || ratio > 0.9 {
+				t.Errorf("%.3f of %d bands hold, want 0.72 to 0.9 of 1000 or more", ratio, all.Forecasts)
+			}
+		})
+	}
 }

@@ -11,8 +11,19 @@ import (
 	"github.com/quartet-sched/quartet/core/sim"
 )
 
-// Future simulates from the still on, for so many seconds; +Inf for until all jobs have ended. Same arguments, same answer.
+// Future simulates from the still on, for so many seconds; +Inf for until all jobs have ended. Same arguments, same answer. A policy that panics fails.
 func (s *Still) Future(ctx context.Context, p Policies, w *World, seconds float64) (f *Future, err error) {
+	err = Caught(func() error {
+		f, err = s.future(ctx, p, w, seconds)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (s *Still) future(ctx context.Context, p Policies, w *World, seconds float64) (f *Future, err error) {
 	stages, err := p.Make()
 	if err != nil {
 		return nil, fmt.Errorf("second instances of the policies: %w", err)

@@ -68,6 +68,9 @@ type Future struct {
 // Take is the run of a pipeline as it stands. It is called between two rounds of the pipeline, by the goroutine that runs it. O(jobs).
 func Take(p *core.Pipeline) *Still { return &Still{p.Fork()} }
 
+// Unfinished are the jobs that have not ended, those that wait for admission as well, by JobID. O(jobs).
+func (s *Still) Unfinished() []*core.Job { return s.pipeline.Unfinished() }
+
 // View is the state of the run. It is not to be changed.
 func (s *Still) View() *core.View { return s.pipeline.View() }
 
