@@ -85,6 +85,7 @@ class Observer:
         self._passes: list[list[Tensor]] = [[] for _ in range(self._groups)]
         self._pairs: list[list[Tensor]] = [[] for _ in range(self._groups)]
         self._before, self._previous = self._previous, {}
+        self._flying: list[tuple[int, Sequence[Tensor], Tensor, Any, torch.futures.Future[Tensor]]] = []
         self._matched = True  # each bucket is that of the step before
         self._compare = observe and self._alone and step.passes == 1
         self._watch_passes(observe and self._alone and step.passes > 1)
@@ -114,37 +115,42 @@ class Observer:
     def hook(self, state: object, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
         """The communication hook: the weighted mean over replicas, which is what DistributedDataParallel makes of equal ones."""
         buffer = bucket.buffer()
-        parts = self._parts(bucket) if self._observe else []
+        index, parameters = (bucket.index(), bucket.parameters()) if self._observe else (0, ())
         if self._observe and not self._alone and self._share:
             passes = self._step.passes
-            for group, own in parts:
+            for group, own in self._of(parameters, buffer):
                 self._local[group].append(_square(own) * (self._share / passes**2))
         last = bucket.is_last()
-        bucket_parameters, index, beside = bucket.parameters(), bucket.index(), None
-        if last:
-            beside = self.computed(not self._alone and buffer.dtype in (torch.float32, torch.float64))
+        beside = self.computed(not self._alone and buffer.dtype in (torch.float32, torch.float64)) if last else None
         whole = buffer
         if beside is not None:
-            whole = self._carry(index, buffer, beside)
+            whole = self._carry(bucket.index(), buffer, beside)
         elif self._weight != 1:
             buffer.mul_(self._weight)
-        if self._alone:
-            alone: torch.futures.Future[Tensor] = torch.futures.Future()
-            alone.set_result(self._reduced(bucket_parameters, index, last, buffer))
-            return alone
+        reduced: torch.futures.Future[Tensor] = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else None)
+        work = None if self._alone else dist.all_reduce(whole, async_op=True)
+        self._flying.append((index, parameters, buffer if beside is None else whole[:buffer.numel()], work, reduced))
+        if last:
+            self._land(None if beside is None else whole[buffer.numel():])
+        return reduced
 
-        def reduced(done: torch.futures.Future[Any]) -> Tensor:
-            try:
-                value: Tensor = done.value()[0]
-            except RuntimeError as problem:
-                self.failed(problem)
-                raise
-            if beside is not None:
-                self.carried(value[buffer.numel():].view(2, -1).double().sum(0))
-                value = value[:buffer.numel()]
-            return self._reduced(bucket_parameters, index, last, value)
-
-        return dist.all_reduce(whole, async_op=True).get_future().then(reduced)
+    def _land(self, numbers: Optional[Tensor]) -> None:
+        """Waits for the buckets on their way, once the last one is. Callbacks would come in another thread, for which this one waits longer."""
+        flying, self._flying = self._flying, []
+        try:
+            for _, _, _, work, _ in flying:
+                if work is not None:
+                    work.wait()
+        except RuntimeError as problem:
+            self.failed(problem)
+            raise
+        if numbers is not None:
+            self.carried(numbers.view(2, -1).double().sum(0))
+        self.reduced()
+        for index, parameters, value, _, reduced in flying:
+            if self._observe:
+                self._observe_total(index, parameters, value)
+            reduced.set_result(value)
 
     def _carry(self, index: int, buffer: Tensor, beside: Tensor) -> Tensor:
         """The weighted gradient of a bucket with numbers behind it, each as what its type holds and the rest."""
@@ -158,20 +164,13 @@ class Observer:
         tail[1].copy_(beside - tail[0].double())
         return carrier
 
-    def _reduced(self, parameters: Sequence[Tensor], index: int, last: bool, value: Tensor) -> Tensor:
+    def _observe_total(self, index: int, parameters: Sequence[Tensor], value: Tensor) -> None:
         """Takes in the gradient of all replicas."""
-        if last:
-            self.reduced()
-        if self._observe:
-            norms = [(g, _square(part)) for g, part in self._of(parameters, value)]
-            for group, norm in norms:
-                self._total[group].append(norm)
-            if self._compare:
-                self._pair(index, parameters, value, norms)
-        return value
-
-    def _parts(self, bucket: dist.GradBucket) -> list[tuple[int, Tensor]]:
-        return list(self._of(bucket.parameters(), bucket.buffer()))
+        norms = [(g, _square(part)) for g, part in self._of(parameters, value)]
+        for group, norm in norms:
+            self._total[group].append(norm)
+        if self._compare:
+            self._pair(index, parameters, value, norms)
 
     def _of(self, parameters: Sequence[Tensor], flat: Tensor) -> Iterator[tuple[int, Tensor]]:
         """The parts of a bucket by group, preconditioned if so wanted: all of it at once where there is one group."""
