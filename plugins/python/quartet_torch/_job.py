@@ -399,8 +399,8 @@ class Job:
         self._exchanged = True
         if self.replicas == 1:
             told = self._known()
-            if self._observer.observes:
-                told[_SLOTS:_SLOTS + self._observer.groups] = map(float, self._observer.local())
+            for g, norm in enumerate(self._observer.local()):
+                told[_SLOTS + g] = float(norm)
         elif self._launched is None and not self._exchanges():
             self._tuning, self._due = self.setting, _NOTHING
             return

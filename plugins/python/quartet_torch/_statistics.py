@@ -160,6 +160,8 @@ class Pace:
 def summed(trackers: Sequence[Tracker]) -> Gradients:
     """The statistics of all groups together."""
     each = [t.gradients() for t in trackers]
+    if len(each) == 1:
+        return each[0]
     return Gradients(sum(g.square for g in each), sum(g.variance for g in each))
 
 

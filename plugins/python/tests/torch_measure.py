@@ -19,7 +19,7 @@ from torch_scheduler import Run, Scheduler, until
 
 import quartet_torch
 
-BATCH, WIDTH, BLOCK, BLOCKS = 128, 320, 5, 600
+BATCH, WIDTH, BLOCK, BLOCKS = 128, 320, 10, 300
 
 
 def network():
