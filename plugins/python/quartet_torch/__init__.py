@@ -31,20 +31,21 @@ __all__ = ["STOPPED", "CheckpointError", "ElasticModel", "Gradients", "Job", "Lo
 
 
 def init(backend: str = "gloo", *, checkpoint: Optional[str] = None, checkpoint_seconds: float = 60.0, report_seconds: float = 1.0,
-         worlds: bool = False, observe_every: int = 1, join_seconds: float = 120.0) -> Job:
+         worlds: bool = False, observe_every: Optional[int] = None, join_seconds: float = 120.0) -> Job:
     """Joins the other replicas, and returns the job that they are.
 
     backend: of torch.distributed. checkpoint: a folder in place of QUARTET_CHECKPOINT; without either nothing is kept.
     checkpoint_seconds: how often a checkpoint is made at least, besides those that the scheduler asks for. report_seconds: how often
     the scheduler hears of the job at most. worlds: tell the scheduler that replicas may join and leave while it runs.
-    observe_every: take gradient statistics in every so many steps; a lone replica with one pass takes two of them. join_seconds: how
-    long to wait for the other replicas.
+    observe_every: take gradient statistics in every so many steps; a lone replica with one pass takes two of them. If nothing is said,
+    in each of the first 800, and more and more seldom up to every 10th from 4,000 on. join_seconds: how long to wait for the other
+    replicas.
 
     A ValueError names what is wrong with the environment or the arguments; a RuntimeError says that others did not come. A job that is
     told to stop while it waits exits with STOPPED.
     """
     for name, value, least in (("checkpoint_seconds", checkpoint_seconds, 0), ("report_seconds", report_seconds, 0),
-                               ("join_seconds", join_seconds, 0), ("observe_every", observe_every, 1)):
+                               ("join_seconds", join_seconds, 0), ("observe_every", 1 if observe_every is None else observe_every, 1)):
         if not value >= least:
             raise ValueError(f"{name}: {value} is below {least}")
     return Job(backend, Environment.read(), checkpoint, checkpoint_seconds, report_seconds, worlds, observe_every, join_seconds)

@@ -21,12 +21,13 @@ def _square(x: Tensor) -> Tensor:
     """The squared norm: of rows of 1,024 values in float32, which is right to 8 digits and a tenth of the work, and in float64 of all rows."""
     flat = x.reshape(-1)
     whole = flat.numel() // _ROW * _ROW
-    rest = torch.linalg.vector_norm(flat[whole:], dtype=torch.float64).square()
     if not whole:
-        return rest
+        return torch.linalg.vector_norm(flat, dtype=torch.float64).square()
     exact = flat.dtype == torch.float64
     norms = torch.linalg.vector_norm(flat[:whole].view(-1, _ROW), dim=1, dtype=None if exact else torch.float32)
-    return norms.double().square().sum() + rest
+    norms = norms.double()
+    square = torch.dot(norms, norms)
+    return square if whole == flat.numel() else square + torch.linalg.vector_norm(flat[whole:], dtype=torch.float64).square()
 
 
 class Observer:
@@ -52,9 +53,11 @@ class Observer:
         # them. carried is called with their sums.
         self.computed: Callable[[bool], Optional[Tensor]] = lambda room: None
         self.carried: Callable[[Tensor], None] = lambda sums: None
-        self._carriers: dict[int, Tensor] = {}  # by bucket: its gradient, and the numbers
+        # By bucket: memory for its gradient and the numbers, and views of the gradient, of the numbers, and of either of their parts.
+        self._carriers: dict[int, tuple[Tensor, Tensor, Tensor, Tensor, Tensor]] = {}
         self.reduced: Callable[[], None] = lambda: None  # called when that of all is
         self.failed: Callable[[BaseException], None] = lambda problem: None  # called when that of all does not come
+        self._step, self._rank = Setting(()), 0
         self.begin(Setting((1,)), 0, True)
 
     def follow(self, optimizer: torch.optim.Optimizer, precondition: bool) -> None:
@@ -75,16 +78,20 @@ class Observer:
 
     def begin(self, step: Setting, rank: int, observe: bool) -> None:
         """Begins a step of so many samples of each replica."""
-        self._step, self._observe = step, observe
-        one = sum(step.shares)
-        self._share = step.shares[rank] / one if one else 0.0
-        self._weight = self._share / step.passes
-        self._alone = len(step.shares) == 1
-        self._local: list[list[Tensor]] = [[] for _ in range(self._groups)]
-        self._total: list[list[Tensor]] = [[] for _ in range(self._groups)]
-        self._passes: list[list[Tensor]] = [[] for _ in range(self._groups)]
-        self._pairs: list[list[Tensor]] = [[] for _ in range(self._groups)]
+        if (step, rank) != (self._step, self._rank):
+            self._step, self._rank = step, rank
+            one = sum(step.shares)
+            self._share = step.shares[rank] / one if one else 0.0
+            self._weight = self._share / step.passes
+            self._alone = len(step.shares) == 1
+        self._observe = observe
+        if observe:
+            self._local: list[list[Tensor]] = [[] for _ in range(self._groups)]
+            self._total: list[list[Tensor]] = [[] for _ in range(self._groups)]
+            self._passes: list[list[Tensor]] = [[] for _ in range(self._groups)]
+            self._pairs: list[list[Tensor]] = [[] for _ in range(self._groups)]
         self._before, self._previous = self._previous, {}
+        self._flying: list[tuple[int, Sequence[Tensor], Tensor, Any, torch.futures.Future[Tensor]]] = []
         self._matched = True  # each bucket is that of the step before
         self._compare = observe and self._alone and step.passes == 1
         self._watch_passes(observe and self._alone and step.passes > 1)
@@ -114,64 +121,65 @@ class Observer:
     def hook(self, state: object, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
         """The communication hook: the weighted mean over replicas, which is what DistributedDataParallel makes of equal ones."""
         buffer = bucket.buffer()
-        parts = self._parts(bucket) if self._observe else []
+        index, parameters = (bucket.index(), bucket.parameters()) if self._observe else (0, ())
         if self._observe and not self._alone and self._share:
             passes = self._step.passes
-            for group, own in parts:
+            for group, own in self._of(parameters, buffer):
                 self._local[group].append(_square(own) * (self._share / passes**2))
         last = bucket.is_last()
-        bucket_parameters, index, beside = bucket.parameters(), bucket.index(), None
-        if last:
-            beside = self.computed(not self._alone and buffer.dtype in (torch.float32, torch.float64))
-        whole = buffer
+        beside = self.computed(not self._alone and buffer.dtype in (torch.float32, torch.float64)) if last else None
+        whole, numbers = buffer, None
         if beside is not None:
-            whole = self._carry(index, buffer, beside)
+            whole, buffer, numbers = self._carry(bucket.index(), buffer, beside)
         elif self._weight != 1:
             buffer.mul_(self._weight)
-        if self._alone:
-            alone: torch.futures.Future[Tensor] = torch.futures.Future()
-            alone.set_result(self._reduced(bucket_parameters, index, last, buffer))
-            return alone
-
-        def reduced(done: torch.futures.Future[Any]) -> Tensor:
-            try:
-                value: Tensor = done.value()[0]
-            except RuntimeError as problem:
-                self.failed(problem)
-                raise
-            if beside is not None:
-                self.carried(value[buffer.numel():].view(2, -1).double().sum(0))
-                value = value[:buffer.numel()]
-            return self._reduced(bucket_parameters, index, last, value)
-
-        return dist.all_reduce(whole, async_op=True).get_future().then(reduced)
-
-    def _carry(self, index: int, buffer: Tensor, beside: Tensor) -> Tensor:
-        """The weighted gradient of a bucket with numbers behind it, each as what its type holds and the rest."""
-        size = buffer.numel() + 2 * beside.numel()
-        carrier = self._carriers.get(index)
-        if carrier is None or carrier.numel() != size or carrier.dtype != buffer.dtype or carrier.device != buffer.device:
-            carrier = self._carriers[index] = torch.empty(size, dtype=buffer.dtype, device=buffer.device)
-        torch.mul(buffer, self._weight, out=carrier[:buffer.numel()])
-        tail = carrier[buffer.numel():].view(2, -1)
-        tail[0].copy_(beside)
-        tail[1].copy_(beside - tail[0].double())
-        return carrier
-
-    def _reduced(self, parameters: Sequence[Tensor], index: int, last: bool, value: Tensor) -> Tensor:
-        """Takes in the gradient of all replicas."""
+        reduced: torch.futures.Future[Tensor] = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else None)
+        work = None if self._alone else dist.all_reduce(whole, async_op=True)
+        self._flying.append((index, parameters, buffer, work, reduced))
         if last:
-            self.reduced()
-        if self._observe:
-            norms = [(g, _square(part)) for g, part in self._of(parameters, value)]
-            for group, norm in norms:
-                self._total[group].append(norm)
-            if self._compare:
-                self._pair(index, parameters, value, norms)
-        return value
+            self._land(numbers)
+        return reduced
 
-    def _parts(self, bucket: dist.GradBucket) -> list[tuple[int, Tensor]]:
-        return list(self._of(bucket.parameters(), bucket.buffer()))
+    def _land(self, numbers: Optional[Tensor]) -> None:
+        """Waits for the buckets on their way, once the last one is. Callbacks would come in another thread, for which this one waits longer."""
+        flying, self._flying = self._flying, []
+        try:
+            for _, _, _, work, _ in flying:
+                if work is not None:
+                    work.wait()
+        except RuntimeError as problem:
+            self.failed(problem)
+            raise
+        if numbers is not None:
+            self.carried(numbers.sum(0, dtype=torch.float64))
+        self.reduced()
+        for index, parameters, value, _, reduced in flying:
+            if self._observe:
+                self._observe_total(index, parameters, value)
+            reduced.set_result(value)
+
+    def _carry(self, index: int, buffer: Tensor, beside: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The weighted gradient of a bucket with numbers behind it, each as what its type holds and the rest; and views of both."""
+        size, count = buffer.numel(), beside.numel()
+        carrier = self._carriers.get(index)
+        if carrier is None or carrier[1].numel() != size or carrier[3].numel() != count or \
+                carrier[0].dtype != buffer.dtype or carrier[0].device != buffer.device:
+            whole = torch.empty(size + 2 * count, dtype=buffer.dtype, device=buffer.device)
+            tail = whole[size:].view(2, -1)
+            carrier = self._carriers[index] = whole, whole[:size], tail, tail[0], tail[1]
+        whole, gradient, numbers, held, rest = carrier
+        torch.mul(buffer, self._weight, out=gradient)
+        held.copy_(beside)
+        torch.sub(beside, held, out=rest)
+        return whole, gradient, numbers
+
+    def _observe_total(self, index: int, parameters: Sequence[Tensor], value: Tensor) -> None:
+        """Takes in the gradient of all replicas."""
+        norms = [(g, _square(part)) for g, part in self._of(parameters, value)]
+        for group, norm in norms:
+            self._total[group].append(norm)
+        if self._compare:
+            self._pair(index, parameters, value, norms)
 
     def _of(self, parameters: Sequence[Tensor], flat: Tensor) -> Iterator[tuple[int, Tensor]]:
         """The parts of a bucket by group, preconditioned if so wanted: all of it at once where there is one group."""
@@ -214,8 +222,8 @@ class Observer:
         self._previous[index] = (ids, before.copy_(value), norms)
 
     def local(self) -> list[Tensor]:
-        """What this replica adds to the mean of the parts' norms, by group."""
-        return [_sum(norms) for norms in self._local]
+        """What this replica adds to the mean of the parts' norms, by group; nothing in a step without norms."""
+        return [_sum(norms) for norms in self._local] if self._observe else []
 
     def scatters(self, local: Sequence[float], initial_batch: int, loss_scale: float) -> list[tuple[Scatter, bool]]:
         """What the step tells of each group, and whether it was compared with the step before. local is the sum over replicas."""
@@ -238,4 +246,6 @@ class Observer:
 
 
 def _sum(norms: Sequence[Tensor]) -> Tensor:
+    if len(norms) == 1:
+        return norms[0]
     return torch.stack(list(norms)).sum() if norms else torch.zeros((), dtype=torch.float64)

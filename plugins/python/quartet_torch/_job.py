@@ -23,7 +23,7 @@ from quartet_torch._loader import Loader
 from quartet_torch._plan import Setting, tuned
 from quartet_torch._random import random_state, set_random
 from quartet_torch._report import Window
-from quartet_torch._statistics import Gradients, Rule, Tracker, rule_of, summed
+from quartet_torch._statistics import Gradients, Pace, Rule, Tracker, rule_of, summed
 from quartet_torch._world import Group, Member, Orders, Stopped
 
 log = logging.getLogger("quartet_torch")
@@ -31,6 +31,8 @@ log = logging.getLogger("quartet_torch")
 # What all replicas learn at the end of a step: the values of the one that speaks for the job, sums of the others. The norms of parameter
 # groups come behind, and then three for each replica: its share in a new tuning, whether it is to stop, and of which world it was told.
 _TERMINATED, _CHECKPOINT, _TUNED, _BATCH, _ACCUMULATION, _FACTOR, _APART, _SLOTS = range(8)
+
+_NOTHING = {"checkpoint": False, "stop": False}  # is due
 
 _HEARING = 0.1  # seconds that an order may wait for an exchange
 _MOST_APART = 64  # steps
@@ -73,7 +75,7 @@ class Job:
     """
 
     def __init__(self, backend: str, environment: Environment, checkpoint: Optional[str], checkpoint_seconds: float,
-                 report_seconds: float, worlds: bool, observe_every: int, join_seconds: float) -> None:
+                 report_seconds: float, worlds: bool, observe_every: Optional[int], join_seconds: float) -> None:
         self._member = Member.first(environment)
         first = self._member.local_rank == 0 and environment.rank == 0 if self._member.torchrun else self._member.rank == 0
         self._agent: Optional[Agent] = None
@@ -85,7 +87,7 @@ class Job:
         self._undo_signals = self._orders.heed_signals()
         self._group = Group(backend, environment, self._orders, self._member, join_seconds)
         self._folder = environment.checkpoint if checkpoint is None else checkpoint
-        self._checkpoint_seconds, self._observe_every = checkpoint_seconds, observe_every
+        self._checkpoint_seconds, self._pace = checkpoint_seconds, Pace(observe_every)
 
         self.step, self.samples, self.progress = 0, 0, 0.0
         self.state: dict[str, Any] = {}
@@ -103,7 +105,7 @@ class Job:
         self._rule: Rule = rule_of("adascale")
         self._scaler: Any = None
         self._begun = self._ended = False
-        self._due = {"checkpoint": False, "stop": False}
+        self._due = _NOTHING
         self._generation = 0  # of the world that the replicas go over to after the step at hand
         self._checkpointed = time.monotonic()
         self._pass = (Setting((1,)), 0)
@@ -257,9 +259,10 @@ class Job:
         assert self._model is not None
         self._end_quiet()
         if number == 0:
-            # A replica with one pass compares two steps that follow each other.
-            compares = self._observe_every > 1 and self.replicas == 1 and step.passes == 1
-            observe = self.step % self._observe_every < (2 if compares else 1)
+            lone = self.replicas == 1 and step.passes == 1  # it compares two steps that follow each other
+            if not lone and self._trackers[0].successive and self._parts() > 1:
+                self._pace.since = self.step
+            observe = self._pace.takes(self.step, lone)
             self._observer.begin(step, self.rank, observe)
             self._exchanged = False
         self._pass, self._stepped, self._called = (step, number), False, False
@@ -302,6 +305,10 @@ class Job:
         if self._worlds and member.generation:
             self._speaks = member.rank == 0
 
+    def _parts(self) -> int:
+        """How many parts of a step are compared as it is set now: replicas, or the passes of one."""
+        return sum(1 for s in self.setting.shares if s > 0) if self.replicas > 1 else self.setting.passes
+
     def _end_quiet(self) -> None:
         if self._quieted is not None:
             self._quieted.__exit__(None, None, None)
@@ -330,7 +337,7 @@ class Job:
         self._window.computed()
         if self.replicas > 1 and self._begun and not self._exchanged and self._launched is None and self._exchanges():
             if room:
-                return self._known()
+                return self._numbers()
             self._launch()
         return None
 
@@ -349,8 +356,8 @@ class Job:
         hearing = min(_HEARING, self._checkpoint_seconds / 10) if self._folder else _HEARING
         return max(min(int(hearing / seconds), _MOST_APART), 1) if seconds > 0 else 1
 
-    def _known(self) -> torch.Tensor:
-        """What this replica knows of the step and is told, in its places among those of all."""
+    def _known(self) -> list[float]:
+        """What this replica knows of the step and is told, in its places among those of all. The norms are left out."""
         self._orders.poll()
         orders, replicas, groups = self._orders, self.replicas, self._observer.groups
         own = [0.0] * (_SLOTS + groups + 3 * replicas)
@@ -373,32 +380,33 @@ class Job:
                     own[shares:shares + replicas] = [0.0] * replicas
         own[shares + replicas + self.rank] = float(orders.stop)
         own[shares + 2 * replicas + self.rank] = orders.world.generation if orders.world is not None and self._worlds else 0
-        vector = torch.tensor(own, dtype=torch.float64, device=self._group.device)
+        return own
+
+    def _numbers(self) -> torch.Tensor:
+        """What this replica knows, norms and all."""
+        vector = torch.tensor(self._known(), dtype=torch.float64, device=self._group.device)
         for g, norm in enumerate(self._observer.local()):
             vector[_SLOTS + g] = norm
         return vector
 
     def _launch(self) -> None:
         """Begins to sum what the replicas know."""
-        vector = self._known()
-        self._launched = vector, dist.all_reduce(vector, async_op=True) if self.replicas > 1 else None
+        vector = self._numbers()
+        self._launched = vector, dist.all_reduce(vector, async_op=True)
 
     def _exchange(self) -> None:
         """All replicas learn what is known of the step, and wanted of them."""
-        if self._launched is None and self.replicas > 1 and not self._exchanges():
-            self._exchanged, self._tuning, self._due = True, self.setting, {"checkpoint": False, "stop": False}
+        self._exchanged = True
+        if self.replicas == 1:
+            told = self._known()
+            for g, norm in enumerate(self._observer.local()):
+                told[_SLOTS + g] = float(norm)
+        elif self._launched is None and not self._exchanges():
+            self._tuning, self._due = self.setting, _NOTHING
             return
-        began = self._window.now()
-        if self._launched is None:
-            self._launch()
-        assert self._launched is not None
-        (vector, work), self._launched, self._exchanged = self._launched, None, True
-        if work is not None:
-            with self._ending.together():
-                work.wait()
-        told = vector.tolist()
+        else:
+            told = self._sums()
         self._exchange_at = self.step + int(told[_APART])
-        self._window.synchronised(began)
         replicas, shares = self.replicas, _SLOTS + self._observer.groups
         scale = float(self._scaler.get_scale()) if self._scaler is not None else 1.0
         for tracker, (scatter, successive) in zip(self._trackers, self._observer.scatters(told[_SLOTS:shares], self._initial, scale)):
@@ -411,6 +419,20 @@ class Job:
         stops = told[shares + replicas:shares + 2 * replicas]
         self._due = {"checkpoint": told[_CHECKPOINT] > 0, "stop": told[_TERMINATED] > 0 or all(stops)}
         self._generation = max(self._generation, int(max(told[shares + 2 * replicas:])))
+
+    def _sums(self) -> list[float]:
+        """The sums over all replicas of what each knows."""
+        began = self._window.now()
+        if self._launched is None:
+            self._launch()
+        assert self._launched is not None
+        (vector, work), self._launched = self._launched, None
+        if work is not None:
+            with self._ending.together():
+                work.wait()
+        told: list[float] = vector.tolist()
+        self._window.synchronised(began)
+        return told
 
     def _obey(self) -> bool:
         """Does what was asked for with the last step. True when batches are others from now on."""
@@ -499,7 +521,7 @@ class Job:
         assert self._model is not None and self._optimizer is not None and self._loader is not None
         return {
             "model": self._model.module.state_dict(), "optimizer": self._optimizer.state_dict(),
-            "statistics": [t.state_dict() for t in self._trackers], "step": self.step, "samples": self.samples,
+            "statistics": [t.state_dict() for t in self._trackers], "statistics_since": self._pace.since, "step": self.step, "samples": self.samples,
             "progress": self.progress, "epoch": self._epoch, "position": self._loader.batches.position,
             "kept": {name: value.state_dict() for name, value in self._kept.items()}, "state": self.state,
             "random": generators,
@@ -514,6 +536,7 @@ class Job:
                 raise ValueError(f"it has {len(state['statistics'])} parameter groups, here are {len(self._trackers)}")
             for tracker, kept in zip(self._trackers, state["statistics"]):
                 tracker.load_state_dict(kept)
+            self._pace.since = int(state.get("statistics_since", 0))  # not in checkpoints of before
             self.step, self.samples, self.progress = int(state["step"]), int(state["samples"]), float(state["progress"])
             self._epoch = self._loader.batches.epoch = int(state["epoch"])
             self._loader.batches.position = int(state["position"])

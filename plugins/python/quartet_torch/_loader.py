@@ -48,7 +48,7 @@ class Batches:
         for position, step in steps(self.samples, self.position, self.setting):
             for place in places(position, step, rank):
                 # A replica without a share computes on a sample of another's, with a weight of zero, so that all keep step.
-                yield [order[i] for i in place] or [order[position]]
+                yield order[place.start:place.stop] or [order[position]]
 
 
 class Loader:

@@ -76,7 +76,7 @@ def step_at(left: int, setting: Setting) -> Setting:
         return Setting(_proportional(left, shares), 1, setting.factor)
     rest = left - passes * one
     if rest == 0 or rest >= busy:
-        return Setting(shares, passes, setting.factor)
+        return setting if passes == setting.passes else Setting(shares, passes, setting.factor)
     if passes > 1:
         return Setting(shares, passes - 1, setting.factor)
     return Setting(_proportional(left - busy if left >= 2 * busy else left, shares), 1, setting.factor)

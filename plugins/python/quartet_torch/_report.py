@@ -23,7 +23,7 @@ class Window:
     """The steps since the last report. Reports have medians, for others may disturb a step."""
 
     def __init__(self, every_seconds: float, device: torch.device) -> None:
-        self._every, self._device = every_seconds, device
+        self._every, self._device, self._cuda = every_seconds, device, device.type == "cuda"
         self._member, self._setting = Member(), Setting((1,))
         self._last = (0.0, 0.0)  # medians of the setting that were reported last
         self._metrics: dict[str, tuple[float, float]] = {}  # values and their steps, of which nobody was told
@@ -104,7 +104,7 @@ class Window:
 
     def now(self) -> float:
         """Seconds; of a device, once it has done what it was told."""
-        if self._device.type == "cuda":
+        if self._cuda:
             torch.cuda.synchronize(self._device)
         return time.perf_counter()
 

@@ -115,6 +115,11 @@ class Tracker:
         self._square.add(told.square, scatter.scale)
         self._variance.add(told.variance, scatter.scale)
 
+    @property
+    def successive(self) -> bool:
+        """Whether the estimates are from successive gradients, which others will replace."""
+        return self._successive
+
     def gradients(self) -> Gradients:
         """The statistics so far; zero before the first step that told something."""
         if self._known is None:
@@ -132,9 +137,31 @@ class Tracker:
         self._successive, self._known = bool(state["successive"]), None
 
 
+# A training changes over a part of its age, so that fewer and fewer steps tell how: each of the first ones, and at most every tenth later.
+_AGE_STEPS, _MOST_SELDOM = 400, 10
+
+
+class Pace:
+    """In which steps statistics are taken: every so many, or as the training's age has it if nothing is said. All replicas decide alike."""
+
+    def __init__(self, every: Optional[int]) -> None:
+        self._every = every
+        self.since = 0  # step at which the statistics began anew
+
+    def every(self, step: int) -> int:
+        return self._every or min(max((step - self.since) // _AGE_STEPS, 1), _MOST_SELDOM)
+
+    def takes(self, step: int, compares: bool) -> bool:
+        """Whether a step is one of them. Where it takes two that follow each other, to compare them, so is the next one."""
+        every = self.every(step)
+        return step % every < (2 if compares and every > 1 else 1)
+
+
 def summed(trackers: Sequence[Tracker]) -> Gradients:
     """The statistics of all groups together."""
     each = [t.gradients() for t in trackers]
+    if len(each) == 1:
+        return each[0]
     return Gradients(sum(g.square for g in each), sum(g.variance for g in each))
 
 

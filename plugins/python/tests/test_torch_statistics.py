@@ -48,11 +48,13 @@ def of_all(model, data):
 
 
 BATCH = 32
+AGE_STEPS = 50  # over which a training ages, for it is as short
 
 
 def still(rank, replicas, folder, passes, groups, loss_scale, every, room, into):
     """A training that stands still, and what it makes of its gradients."""
     quartet_torch._job._HEARING = 1e9  # nobody is to be heard soon
+    statistics._AGE_STEPS = AGE_STEPS  # as if it trained for much longer
     torch.set_num_threads(1)
     os.environ.update({"QUARTET_RANK": str(rank), "QUARTET_REPLICAS": str(replicas), "QUARTET_RENDEZVOUS": folder, "QUARTET_JOB": "x"})
     job = quartet_torch.init(observe_every=every)
@@ -87,6 +89,7 @@ class Scale:
 @pytest.mark.parametrize("replicas, passes, groups, loss_scale, every, room", [
     (1, 1, 1, 1, 1, True), (2, 1, 1, 1, 1, True), (4, 1, 2, 1, 1, True), (1, 2, 1, 1024, 1, True), (2, 2, 2, 512, 1, True),
     (1, 1, 1, 1, 3, True), (2, 1, 1, 1, 3, True), (2, 1, 2, 1, 1, False),
+    (1, 1, 1, 1, None, True), (2, 1, 1, 1, None, True), (4, 1, 1, 1, None, True), (1, 2, 1, 1, None, True),
 ])
 def test_noise_scale(tmp_path, replicas, passes, groups, loss_scale, every, room):
     into = str(tmp_path / "out")
@@ -99,7 +102,55 @@ def test_noise_scale(tmp_path, replicas, passes, groups, loss_scale, every, room
     print(f"R={replicas} passes={passes} groups={groups} every={every}: noise scale {noise:.2f}, of all samples {want:.2f} ({100 * (noise / want - 1):+.1f} %)")
     assert abs(noise / want - 1) < 0.15
     if replicas > 1:  # at first, when a tuning may have come, and then for the statistics only
-        assert exchanges == [0, *range(0, steps, every)]
+        assert exchanges == [0, *(k for k in range(steps) if k % (every or min(max(k // AGE_STEPS, 1), 10)) == 0)]
+
+
+@pytest.mark.parametrize("every, since, compares, want", [
+    (None, 0, False, {0: 1, 1: 1, 799: 1, 800: 1, 801: 0, 1199: 0, 1200: 1, 1201: 0, 1203: 1, 3998: 0, 4000: 1, 4001: 0, 4005: 0, 4010: 1, 10**9: 1, 10**9 + 1: 0}),
+    (None, 0, True, {799: 1, 800: 1, 801: 1, 1200: 1, 1201: 1, 1202: 0, 4000: 1, 4001: 1, 4002: 0}),
+    (None, 5000, False, {5000: 1, 5001: 1, 5799: 1, 5801: 0, 9001: 0}),
+    (1, 0, True, {0: 1, 799: 1, 4001: 1, 10**9 + 1: 1}),
+    (5, 0, False, {0: 1, 1: 0, 4: 0, 5: 1, 4001: 0, 4005: 1, 4010: 1}),
+    (5, 0, True, {0: 1, 1: 1, 2: 0, 5: 1, 6: 1, 7: 0}),
+    (20, 3, False, {0: 1, 3: 0, 4010: 0, 4020: 1}),
+])
+def test_pace(every, since, compares, want):
+    """In which steps statistics are taken: as the age has it, or as somebody said, from the first step to the last."""
+    pace = statistics.Pace(every)
+    pace.since = since
+    assert {step: pace.takes(step, compares) for step in want} == {step: bool(taken) for step, taken in want.items()}
+
+
+def test_statistics_that_begin_anew(monkeypatch):
+    """When estimates without bias take the place of successive ones, each step tells something again. Going back changes nothing; checkpoints keep it."""
+    monkeypatch.setattr(statistics, "_AGE_STEPS", 5)
+    for name in ("RANK", "WORLD_SIZE", "QUARTET_RANK", "QUARTET_REPLICAS", "QUARTET_RENDEZVOUS"):
+        monkeypatch.delenv(name, raising=False)
+    job = quartet_torch.init()
+    model = job.model(network())
+    optimizer = job.optimizer(torch.optim.SGD(model.parameters(), lr=1e-3))
+    loader = job.loader(dataset(3200), 16)
+    told, taken = {60: Tuning(8, 1), 140: Tuning(16, 0)}, []
+    for _ in job.epochs(1):
+        for x, y in loader:
+            if job.last_pass and job._observer.observes:
+                taken.append(job.step)
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            job._orders.tuning = told.pop(job.step, job._orders.tuning) if job.last_pass else job._orders.tuning
+            optimizer.step()
+    began = 61  # the first step with two passes
+    age = [(k - began if k >= began else k, k) for k in range(200)]
+    assert taken == [k for a, k in age if k % min(max(a // 5, 1), 10) < (1 if began <= k <= 140 or a < 10 else 2)]
+    assert job._pace.since == began
+    state = job._snapshot([])
+    job._pace.since = 0
+    job._restore(state)
+    assert job._pace.since == began
+    del state["statistics_since"]
+    job._restore(state)  # of a version that did not say
+    assert job._pace.since == 0
+    job.done()
 
 
 def test_numbers_in_a_bucket():
@@ -109,9 +160,9 @@ def test_numbers_in_a_bucket():
         observer = Observer()
         observer.begin(Setting((1, 3)), 1, False)
         for _ in range(2):  # the second finds the memory of the first
-            whole = observer._carry(0, torch.arange(4.0, dtype=kind), numbers)
-            assert whole[:4].tolist() == [0, 0.75, 1.5, 2.25]
-            sums = whole[4:].view(2, -1).double().sum(0)
+            whole, gradient, parts = observer._carry(0, torch.arange(4.0, dtype=kind), numbers)
+            assert gradient.tolist() == whole[:4].tolist() == [0, 0.75, 1.5, 2.25]
+            sums = parts.sum(0, dtype=torch.float64)
             assert sums.tolist() == pytest.approx(numbers.tolist(), rel=2.0**-47, abs=0)
 
 

@@ -19,7 +19,7 @@ from torch_scheduler import Run, Scheduler, until
 
 import quartet_torch
 
-BATCH, WIDTH, BLOCK, BLOCKS = 128, 320, 5, 600
+BATCH, WIDTH, BLOCK, BLOCKS = 128, 320, 10, 300
 
 
 def network():
@@ -42,7 +42,9 @@ def replica(rank, replicas, folder, agent, into, every):
     os.environ.update({"QUARTET_RANK": str(rank), "QUARTET_REPLICAS": str(replicas), "QUARTET_RENDEZVOUS": folder, "QUARTET_JOB": "train",
                        "QUARTET_AGENT": agent})
     data = TensorDataset(torch.randn(1 << 16, 256), torch.randint(10, (1 << 16,)))
-    job = quartet_torch.init(observe_every=every)
+    # As often as at steps of 20 ms: orders are heard in each 4th or 5th step, and a report is made in each 50th.
+    quartet_torch._job._HEARING, quartet_torch._job._MOST_APART = 1e9, 4
+    job = quartet_torch.init(observe_every=every, report_seconds=0.3)
     plain = DistributedDataParallel(network())
     plain_steps = steps(plain, torch.optim.SGD(plain.parameters(), 0.01),
                         DataLoader(data, BATCH // replicas, sampler=DistributedSampler(data)))
@@ -67,7 +69,7 @@ def replica(rank, replicas, folder, agent, into, every):
 def overhead():
     """By blocks of the two in turns. What is more does not depend on the samples of a step: with few of them there are more blocks."""
     for replicas in (1, 2):
-        for every in (1, 5):
+        for every in (1, 10):  # as in the first steps of a training, and as later
             scheduler = Scheduler()
             with tempfile.TemporaryDirectory() as folder:
                 into = os.path.join(folder, "times")
