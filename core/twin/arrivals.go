@@ -17,11 +17,17 @@ const (
 )
 
 // submissions are the latest ones, in order.
-type submissions struct{ list []*core.JobSpec }
+type submissions struct{ list []submission }
+
+// submission is a job as it came.
+type submission struct {
+	*core.JobSpec
+	steps float64 // that policies were told of; NaN for none
+}
 
 func (s *submissions) clone() submissions { return submissions{slices.Clone(s.list)} }
 
-func (s *submissions) add(spec *core.JobSpec, window int) {
+func (s *submissions) add(spec *core.JobSpec, steps float64, window int) {
 	if spec == nil {
 		return
 	}
@@ -29,7 +35,7 @@ func (s *submissions) add(spec *core.JobSpec, window int) {
 	for at > 0 && s.list[at-1].SubmitSeconds > spec.SubmitSeconds { // those of jobs that have ended are told first
 		at--
 	}
-	if s.list = slices.Insert(s.list, at, spec); len(s.list) > window {
+	if s.list = slices.Insert(s.list, at, submission{spec, steps}); len(s.list) > window {
 		s.list = slices.Delete(s.list, 0, len(s.list)-window)
 	}
 }
@@ -49,17 +55,20 @@ func (s *submissions) moments() (list []moment) {
 }
 
 // coming are arrivals: for each a submission like which it is, and when, up to a moment or a number. With r, which is nil for what is expected, they come at random,
-// as often as those since the first that is remembered did. Expected ones come in the order and at the mean distance of these. The longer nothing came, the fewer are believed in; and none after a single
+// as often as those since the first that is remembered did; in stretches, if that is so. Expected ones come in the order and at the mean distance of these. The longer nothing came, the fewer are believed in; and none after a single
 // moment of submissions.
-func (s *submissions) coming(now, until float64, most int, r *rand.Rand) (like []int, at []float64) {
+func (s *submissions) coming(now, until float64, most int, stretches bool, r *rand.Rand) (like []int, at []float64) {
 	moments := s.moments()
 	gaps := len(moments) - 1
 	if gaps < 1 {
 		return nil, nil
 	}
-	mean := s.gap(now, gaps, r)
+	mean, others := s.gap(now, gaps, r)
 	if !(mean > 0) || math.IsInf(mean, 1) {
 		return nil, nil
+	}
+	if stretches && r != nil && !others {
+		return s.again(now, until, most, moments, r)
 	}
 	t := now
 	for i := 0; len(like) < most; i++ {
@@ -77,18 +86,55 @@ func (s *submissions) coming(now, until float64, most int, r *rand.Rand) (like [
 	return like, at
 }
 
+// together is how many moments come as they came, on average, before others do.
+const together = 20
+
+// again are arrivals as they came, stretch after stretch with the gaps before each moment: in bursts where they came in bursts. Where stretches begin is drawn as if others had come, as
+// likely as those that did: of a few, nobody knows how many of those to come are long.
+//
+// Sources: Politis and Romano, The stationary bootstrap, JASA 89 (1994); Rubin, The Bayesian bootstrap, Annals of Statistics 9 (1981).
+func (s *submissions) again(now, until float64, most int, moments []moment, r *rand.Rand) (like []int, at []float64) {
+	upTo := make([]float64, len(moments)) // sums of weights
+	sum := 0.0
+	for i := range moments {
+		sum += r.ExpFloat64()
+		upTo[i] = sum
+	}
+	begin := func() int {
+		i, _ := slices.BinarySearch(upTo, sum*r.Float64())
+		return min(i, len(moments)-1)
+	}
+	i, t := begin(), now
+	for len(like) < most {
+		gap := (now - s.list[0].SubmitSeconds) / float64(len(moments)) // before the first nobody looked
+		if i > 0 {
+			gap = s.list[moments[i].first].SubmitSeconds - s.list[moments[i-1].first].SubmitSeconds
+		}
+		if t = max(t+gap, math.Nextafter(t, math.Inf(1))); t > until {
+			break
+		}
+		for k := range moments[i].count {
+			like, at = append(like, moments[i].first+k), append(at, t)
+		}
+		if i++; i == len(moments) || r.Float64()*together < 1 {
+			i = begin()
+		}
+	}
+	return like, at
+}
+
 // gap is the mean distance of the moments to come, after so many gaps: that of those, or, where it is silent for longer than they let expect, a longer one, of which nobody knows
 // but that nothing came since the last. That arrivals change so is believed, beforehand, as if it had been seen once.
-func (s *submissions) gap(now float64, gaps int, r *rand.Rand) float64 {
+func (s *submissions) gap(now float64, gaps int, r *rand.Rand) (mean float64, changed bool) {
 	first, last, n := s.list[0].SubmitSeconds, s.list[len(s.list)-1].SubmitSeconds, float64(gaps)
 	silence := now - last
 	same := n * math.Pow((last-first)/(now-first), n) // to 1 that they changed
 	usual := (now - first) / n
 	if r == nil {
 		if same < 1 {
-			return max(usual, silence)
+			return max(usual, silence), true
 		}
-		return usual
+		return usual, false
 	}
 	sum := 0.0
 	for range gaps {
@@ -96,9 +142,9 @@ func (s *submissions) gap(now float64, gaps int, r *rand.Rand) float64 {
 	}
 	usual *= n / sum
 	if r.Float64()*(same+1) < 1 {
-		return max(usual, silence/r.ExpFloat64())
+		return max(usual, silence/r.ExpFloat64()), true
 	}
-	return usual
+	return usual, false
 }
 
 // arrival is the name of a job that is believed to come. No job that is submitted has a name with a space.
