@@ -63,12 +63,12 @@ func (s *submissions) coming(now, until float64, most int, stretches bool, r *ra
 	if gaps < 1 {
 		return nil, nil
 	}
-	mean, others := s.gap(now, gaps, r)
+	if stretches && r != nil {
+		return s.again(now, until, most, moments, r)
+	}
+	mean := s.gap(now, gaps, r)
 	if !(mean > 0) || math.IsInf(mean, 1) {
 		return nil, nil
-	}
-	if stretches && r != nil && !others {
-		return s.again(now, until, most, moments, r)
 	}
 	t := now
 	for i := 0; len(like) < most; i++ {
@@ -90,27 +90,29 @@ func (s *submissions) coming(now, until float64, most int, stretches bool, r *ra
 const together = 20
 
 // again are arrivals as they came, stretch after stretch with the gaps before each moment: in bursts where they came in bursts. Where stretches begin is drawn as if others had come, as
-// likely as those that did: of a few, nobody knows how many of those to come are long.
+// likely as those that did: of a few, nobody knows how many of those to come are long. The first comes after a gap that is longer than it is silent, or, where none was, after
+// as long again as likely as not.
 //
 // Sources: Politis and Romano, The stationary bootstrap, JASA 89 (1994); Rubin, The Bayesian bootstrap, Annals of Statistics 9 (1981).
 func (s *submissions) again(now, until float64, most int, moments []moment, r *rand.Rand) (like []int, at []float64) {
-	upTo := make([]float64, len(moments)) // sums of weights
-	sum := 0.0
-	for i := range moments {
-		sum += r.ExpFloat64()
-		upTo[i] = sum
-	}
-	begin := func() int {
-		i, _ := slices.BinarySearch(upTo, sum*r.Float64())
-		return min(i, len(moments)-1)
-	}
-	i, t := begin(), now
-	for len(like) < most {
-		gap := (now - s.list[0].SubmitSeconds) / float64(len(moments)) // before the first nobody looked
-		if i > 0 {
-			gap = s.list[moments[i].first].SubmitSeconds - s.list[moments[i-1].first].SubmitSeconds
+	when := func(i int) float64 { return s.list[moments[i].first].SubmitSeconds }
+	gap := func(i int) float64 {
+		if i == 0 { // before the first nobody looked
+			return (when(len(moments)-1) - when(0)) / float64(len(moments)-1)
 		}
-		if t = max(t+gap, math.Nextafter(t, math.Inf(1))); t > until {
+		return when(i) - when(i-1)
+	}
+	begin := drawn(len(moments), func(int) bool { return true }, r)
+	silence := now - when(len(moments)-1)
+	i, t := begin(), now
+	if longer := drawn(len(moments), func(i int) bool { return gap(i) > silence }, r); longer != nil {
+		i = longer()
+		t += gap(i) - silence
+	} else {
+		t += silence * (1/r.Float64() - 1)
+	}
+	for ; len(like) < most; t += gap(i) {
+		if t = max(t, math.Nextafter(now, math.Inf(1))); !(t <= until) {
 			break
 		}
 		for k := range moments[i].count {
@@ -123,18 +125,38 @@ func (s *submissions) again(now, until float64, most int, moments []moment, r *r
 	return like, at
 }
 
+// drawn draws one of those below n that are so, each with a weight that is drawn as well; nil where none is.
+func drawn(n int, is func(int) bool, r *rand.Rand) func() int {
+	var of []int
+	var upTo []float64 // sums of weights
+	sum := 0.0
+	for i := range n {
+		if weight := r.ExpFloat64(); is(i) {
+			sum += weight
+			of, upTo = append(of, i), append(upTo, sum)
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	return func() int {
+		at, _ := slices.BinarySearch(upTo, sum*r.Float64())
+		return of[min(at, len(of)-1)]
+	}
+}
+
 // gap is the mean distance of the moments to come, after so many gaps: that of those, or, where it is silent for longer than they let expect, a longer one, of which nobody knows
 // but that nothing came since the last. That arrivals change so is believed, beforehand, as if it had been seen once.
-func (s *submissions) gap(now float64, gaps int, r *rand.Rand) (mean float64, changed bool) {
+func (s *submissions) gap(now float64, gaps int, r *rand.Rand) float64 {
 	first, last, n := s.list[0].SubmitSeconds, s.list[len(s.list)-1].SubmitSeconds, float64(gaps)
 	silence := now - last
 	same := n * math.Pow((last-first)/(now-first), n) // to 1 that they changed
 	usual := (now - first) / n
 	if r == nil {
 		if same < 1 {
-			return max(usual, silence), true
+			return max(usual, silence)
 		}
-		return usual, false
+		return usual
 	}
 	sum := 0.0
 	for range gaps {
@@ -142,9 +164,9 @@ func (s *submissions) gap(now float64, gaps int, r *rand.Rand) (mean float64, ch
 	}
 	usual *= n / sum
 	if r.Float64()*(same+1) < 1 {
-		return max(usual, silence/r.ExpFloat64()), true
+		return max(usual, silence/r.ExpFloat64())
 	}
-	return usual, false
+	return usual
 }
 
 // arrival is the name of a job that is believed to come. No job that is submitted has a name with a space.

@@ -142,7 +142,7 @@ func (d *drawing) model(s *subject, stream uint64) workload.Model {
 	j := s.job
 	m := model{
 		pace: s.pace, noise: s.noise, shift: s.shift, factor: s.factor * d.off(s.sigmaHere), away: d.off(s.sigmaAway), here: s.here, square: s.square,
-		declared: j.TotalWork, steps: s.steps, told: s.told, toldAt: s.toldAt, batch: s.batch,
+		declared: j.TotalWork, steps: s.steps, told: s.told, toldAt: s.toldAt, done: s.done, batch: s.batch,
 		anew: s.anew,
 	}
 	unknown := 0.0 // seconds of a job of which nobody knows how fast it is

@@ -133,8 +133,9 @@ type model struct {
 	square   float64 // of its gradient
 	declared float64 // work; 0 for none
 	steps    bool    // it tells how many are left
-	told     float64 // how many those were, as policies know it; NaN for unknown
-	toldAt   float64 // work done then
+	told     float64 // how many those are, as policies know it; NaN for unknown
+	toldAt   float64 // work done when they heard of it
+	done     float64 // work done now
 	anew     bool    // it loses what it did when it is stopped or moved
 	batch    float64 // that it asks for, over the initial one; 0 where it has none
 }
@@ -188,7 +189,7 @@ func (m *model) faster(c *workload.Running) float64 {
 	return m.factor * m.away
 }
 
-// StepsLeft is what policies would be told: what they were, less those since, wrong as it may be; or else those of the work that is declared, if any is.
+// StepsLeft is what policies would be told: what they know now, wrong as it may be, and less from the next phase on; or else those of the work that is declared, if any is.
 func (m *model) StepsLeft(phase int) float64 {
 	if !m.steps {
 		return math.NaN()
@@ -199,7 +200,7 @@ func (m *model) StepsLeft(phase int) float64 {
 	}
 	switch {
 	case math.IsNaN(m.told):
-	case from >= m.toldAt:
+	case from > m.done:
 		return max(m.told-m.stepsOf(m.toldAt, from), 0)
 	case m.PhaseEnd(phase) <= m.toldAt: // it began anew
 		return m.told + m.stepsOf(from, m.toldAt)
