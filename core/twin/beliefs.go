@@ -156,7 +156,7 @@ func (b *Beliefs) ObserveRound(r *core.Report) error {
 func (b *Beliefs) Recall(ended []*core.Job) {
 	b.init()
 	for _, j := range ended {
-		b.submissions.add(j.JobSpec, b.options.window())
+		b.submissions.add(j.JobSpec, math.NaN(), b.options.window())
 		b.ended(j, nil)
 	}
 }
