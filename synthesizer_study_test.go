@@ -227,7 +227,7 @@ type setting struct {
 	method string
 }
 
-var settings = [...]setting{
+var parts = [...]setting{
 	{0, "fifo", "twin"}, {0.7, "fifo", "twin"}, {0.7, "las", "twin"}, {0.7, "srtf", "twin"}, {1.4, "las", "twin"}, {1.4, "srtf", "twin"}, {0, "fifo", "bandit"}, {1.4, "las", "bandit"},
 }
 
@@ -239,7 +239,7 @@ func TestSynthesizerStudy(t *testing.T) {
 	alone := map[string]float64{}
 	var b strings.Builder
 	b.WriteString("# A choice between twelve compositions\n\nWritten by `make synthesize`. Mean JCT in seconds; the best candidate is the best of the twelve alone, known afterwards. See [the synthesizer](../synthesizer.md).\n")
-	for _, is := range settings {
+	for _, is := range parts {
 		if only := *synthesizeSigma; only >= 0 && only != is.sigma || !strings.Contains(is.first, *synthesizeFirst) {
 			continue
 		}
