@@ -2,6 +2,7 @@ package twin
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"sync"
 
@@ -14,7 +15,7 @@ import (
 type BeliefOptions struct {
 	Work     string // how much work jobs have: one of the constants below; empty for WorkDeclared
 	Arrivals string // that are to come; empty for ArrivalsNone
-	// Window is how many submissions, the latest ones, tell of those to come; 0 for 20.
+	// Window is how many submissions, the latest ones, tell of those to come; 0 for 20, and 500 for ArrivalsAgain.
 	Window int
 	// PriorSeconds and PriorSigma are the median, and the standard deviation of the logarithm, of how long jobs are, on the devices that they ask for, before
 	// any ended; 0 for an hour, and a factor of e^2.
@@ -36,11 +37,13 @@ const (
 const (
 	ArrivalsNone   = "none"
 	ArrivalsRecent = "recent" // as many as lately, each like one of those
+	ArrivalsAgain  = "again"  // as they came, in stretches with their gaps: over hours, the latest few say little
 )
 
 // The defaults of BeliefOptions.
 const (
 	usualWindow       = 20
+	againWindow       = 500
 	usualPriorSeconds = 3600
 	usualPriorSigma   = 2
 )
@@ -74,6 +77,8 @@ type record struct {
 	rated   workload.Running // where it had the rate
 	rate    float64          // work per second; 0 before any is known
 	at      float64          // progress then
+	steps   float64          // that it has left, as it told last
+	stepsAt float64          // progress when it told that first
 	slowed  float64          // part of its rate that it lost to others
 }
 
@@ -113,7 +118,7 @@ func (b *Beliefs) ObserveRound(r *core.Report) error {
 		e := &r.Events[i]
 		switch e.Kind {
 		case core.JobSubmitted:
-			b.submissions.add(e.Spec, b.options.window())
+			b.submissions.add(e.Spec, e.StepsLeft, b.options.window())
 			b.restarts.tell(e.Job, e.Checkpointing)
 			if e.Held != nil && v.Job(e.Job) != nil {
 				b.adoptJob(v, v.Job(e.Job))
@@ -151,7 +156,7 @@ func (b *Beliefs) ObserveRound(r *core.Report) error {
 func (b *Beliefs) Recall(ended []*core.Job) {
 	b.init()
 	for _, j := range ended {
-		b.submissions.add(j.JobSpec, b.options.window())
+		b.submissions.add(j.JobSpec, math.NaN(), b.options.window())
 		b.ended(j, nil)
 	}
 }
@@ -166,7 +171,15 @@ func (o *BeliefOptions) window() int {
 	if o.Window > 0 {
 		return o.Window
 	}
+	if o.Arrivals == ArrivalsAgain {
+		return againWindow
+	}
 	return usualWindow
+}
+
+// arrive reports whether jobs are believed to come.
+func (o *BeliefOptions) arrive() bool {
+	return o.Arrivals == ArrivalsRecent || o.Arrivals == ArrivalsAgain
 }
 
 func (o *BeliefOptions) prior() logNormal {
@@ -194,7 +207,11 @@ func (b *Beliefs) record(id core.JobID) *record {
 func (b *Beliefs) adopt(v *core.View) {
 	for _, j := range v.Jobs {
 		if j != nil {
-			b.submissions.add(j.JobSpec, b.options.window())
+			steps := math.NaN() // at its beginning
+			if j.WorkDone(v.NowSeconds) == 0 {
+				steps = j.StepsLeft
+			}
+			b.submissions.add(j.JobSpec, steps, b.options.window())
 			b.adoptJob(v, j)
 		}
 	}
@@ -208,6 +225,7 @@ func (b *Beliefs) adoptJob(v *core.View, j *core.Job) {
 		return
 	}
 	r := b.record(j.ID)
+	r.tells(j.StepsLeft, j.Progress)
 	r.running, r.moved, r.told = runningOn(v.Cluster, j.Seats, j.Tuning), j.LastChange, j.ProgressRate > 0
 	if j.ProgressRate > 0 {
 		b.rated(v, j, r, j.ProgressRate, j.Progress)
@@ -223,6 +241,13 @@ func (b *Beliefs) measured(v *core.View, j *core.Job, m core.Measurement, g core
 	}
 }
 
+// tells notes how many steps the job says that it has left.
+func (r *record) tells(steps, progress float64) {
+	if steps != r.steps {
+		r.steps, r.stepsAt = steps, progress
+	}
+}
+
 // progressed takes in how fast a job is.
 func (b *Beliefs) progressed(v *core.View, e *core.Event) {
 	j := v.Job(e.Job)
@@ -230,6 +255,7 @@ func (b *Beliefs) progressed(v *core.View, e *core.Event) {
 		return
 	}
 	r := b.record(j.ID)
+	r.tells(e.StepsLeft, e.Progress)
 	if e.Kind == core.JobShrunk {
 		r.running, r.moved, r.told = runningOn(v.Cluster, e.Seats, r.running.Tuning), e.AtSeconds, true
 	}

@@ -54,8 +54,8 @@ func (b *Beliefs) Draw(v *core.View, seed uint64, draw int, horizonSeconds float
 	if draw > 0 {
 		chance = random("arrivals")
 	}
-	if b.options.Arrivals == ArrivalsRecent {
-		like, at := b.submissions.coming(v.NowSeconds, until, most, chance)
+	if b.options.arrive() {
+		like, at := b.submissions.coming(v.NowSeconds, until, most, b.options.Arrivals == ArrivalsAgain, chance)
 		for i := range like {
 			w.Arrivals = append(w.Arrivals, d.arrival(&p.coming[like[i]], i, at[i]))
 		}
@@ -142,7 +142,7 @@ func (d *drawing) model(s *subject, stream uint64) workload.Model {
 	j := s.job
 	m := model{
 		pace: s.pace, noise: s.noise, shift: s.shift, factor: s.factor * d.off(s.sigmaHere), away: d.off(s.sigmaAway), here: s.here, square: s.square,
-		declared: j.TotalWork, steps: s.steps, batch: s.batch,
+		declared: j.TotalWork, steps: s.steps, told: s.told, toldAt: s.toldAt, done: s.done, batch: s.batch,
 		anew: s.anew,
 	}
 	unknown := 0.0 // seconds of a job of which nobody knows how fast it is
@@ -212,9 +212,11 @@ func (b *Beliefs) prepare(v *core.View) *prepared {
 			p.survey.add(&e)
 		}
 	}
-	if b.options.Arrivals == ArrivalsRecent {
-		for _, spec := range b.submissions.list {
-			p.coming = append(p.coming, about.job(core.NewJob(spec)))
+	if b.options.arrive() {
+		for _, of := range b.submissions.list {
+			j := core.NewJob(of.JobSpec)
+			j.StepsLeft = of.steps
+			p.coming = append(p.coming, about.job(j))
 		}
 	}
 	p.survey.sort()

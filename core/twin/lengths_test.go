@@ -176,7 +176,7 @@ func TestDeclarationsOfAlikeJobs(t *testing.T) {
 func TestArrivalsToCome(t *testing.T) {
 	at := func(seconds ...float64) (s submissions) {
 		for _, x := range seconds {
-			s.add(&core.JobSpec{SubmitSeconds: x}, 100)
+			s.add(&core.JobSpec{SubmitSeconds: x}, math.NaN(), 100)
 		}
 		return s
 	}
@@ -197,7 +197,7 @@ func TestArrivalsToCome(t *testing.T) {
 		"no more for long":            {at(0, 1, 2), 100, 130, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			like, got := tc.of.coming(tc.now, tc.until, 100, nil)
+			like, got := tc.of.coming(tc.now, tc.until, 100, false, nil)
 			if !slices.Equal(got, tc.want) || !slices.Equal(like, tc.like) {
 				t.Errorf("come at %v like %v, want %v like %v", got, like, tc.want, tc.like)
 			}
@@ -209,12 +209,12 @@ func TestArrivalsToCome(t *testing.T) {
 func TestDrawnArrivalsCease(t *testing.T) {
 	var s submissions
 	for i := range 20 {
-		s.add(&core.JobSpec{SubmitSeconds: float64(10 * i)}, 20) // the last one at 190 s
+		s.add(&core.JobSpec{SubmitSeconds: float64(10 * i)}, math.NaN(), 20) // the last one at 190 s
 	}
 	mean := func(now float64) float64 {
 		total, draws := 0, 400
 		for i := range draws {
-			_, at := s.coming(now, now+1000, mostArrivals, core.NewRand(uint64(i), "arrivals"))
+			_, at := s.coming(now, now+1000, mostArrivals, false, core.NewRand(uint64(i), "arrivals"))
 			total += len(at)
 		}
 		return float64(total) / float64(draws)
@@ -238,11 +238,11 @@ func TestDrawnArrivalsCease(t *testing.T) {
 func TestDrawnArrivalsAreAsOften(t *testing.T) {
 	var s submissions
 	for i := range 20 {
-		s.add(&core.JobSpec{SubmitSeconds: float64(10 * i)}, 20)
+		s.add(&core.JobSpec{SubmitSeconds: float64(10 * i)}, math.NaN(), 20)
 	}
 	total, draws := 0, 400
 	for i := range draws {
-		_, at := s.coming(200, 1200, mostArrivals, core.NewRand(uint64(i), "arrivals"))
+		_, at := s.coming(200, 1200, mostArrivals, false, core.NewRand(uint64(i), "arrivals"))
 		if total += len(at); !slices.IsSorted(at) || len(at) > 0 && at[0] <= 200 {
 			t.Fatalf("arrivals at %v", at)
 		}

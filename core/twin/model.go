@@ -133,6 +133,9 @@ type model struct {
 	square   float64 // of its gradient
 	declared float64 // work; 0 for none
 	steps    bool    // it tells how many are left
+	told     float64 // how many those are, as policies know it; NaN for unknown
+	toldAt   float64 // work done when they heard of it
+	done     float64 // work done now
 	anew     bool    // it loses what it did when it is stopped or moved
 	batch    float64 // that it asks for, over the initial one; 0 where it has none
 }
@@ -186,30 +189,47 @@ func (m *model) faster(c *workload.Running) float64 {
 	return m.factor * m.away
 }
 
-// StepsLeft is what policies would be told: of the work that is declared, if any is.
+// StepsLeft is what policies would be told: what they know now, wrong as it may be, and less from the next phase on; or else those of the work that is declared, if any is.
 func (m *model) StepsLeft(phase int) float64 {
 	if !m.steps {
 		return math.NaN()
+	}
+	from := 0.0
+	if phase > 0 {
+		from = m.PhaseEnd(phase - 1)
+	}
+	switch {
+	case math.IsNaN(m.told):
+	case from > m.done:
+		return max(m.told-m.stepsOf(m.toldAt, from), 0)
+	case m.PhaseEnd(phase) <= m.toldAt: // it began anew
+		return m.told + m.stepsOf(from, m.toldAt)
+	default:
+		return m.told
 	}
 	total := m.total
 	if m.declared > 0 {
 		total = m.declared
 	}
-	steps, from := 0.0, 0.0
-	if phase > 0 {
-		from = m.PhaseEnd(phase - 1)
-	}
-	for p := phase; p < m.phases && from < total; p++ {
-		to := min(m.PhaseEnd(p), total)
-		if p == m.phases-1 {
-			to = total
+	return m.stepsOf(from, total)
+}
+
+// stepsOf are those of the work from one progress to another.
+func (m *model) stepsOf(from, to float64) (steps float64) {
+	for p := 0; p < m.phases && from < to; p++ {
+		end := to
+		if p < m.phases-1 {
+			end = min(m.PhaseEnd(p), to)
+		}
+		if end <= from {
+			continue
 		}
 		worth := 1.0
 		if m.batch > 0 {
 			worth = gain(m.batch, m.noiseIn(p))
 		}
-		steps += (to - from) / worth
-		from = to
+		steps += (end - from) / worth
+		from = end
 	}
 	return steps
 }

@@ -1,6 +1,7 @@
 package twin
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,7 +20,7 @@ func TestRecall(t *testing.T) {
 	}
 	ended[2].Attained = 0 // it never ran
 	b.Recall(ended)
-	b.submissions.add(&core.JobSpec{SubmitSeconds: 20}, 3) // that goes on
+	b.submissions.add(&core.JobSpec{SubmitSeconds: 20}, math.NaN(), 3) // that goes on
 	want := []ending{
 		{application: "a", requested: 2, work: 100, seconds: 40, declared: 100, all: true},
 		{application: "a", requested: 2, work: 100, seconds: 40, declared: 100, all: true},

@@ -22,7 +22,8 @@ type subject struct {
 	noise                *curve
 	shift, square        float64
 	steps                bool
-	anew                 bool // it loses what it did when it is stopped or moved
+	told, toldAt         float64 // steps left as policies know it, and the work done when they heard
+	anew                 bool    // it loses what it did when it is stopped or moved
 	batch                float64
 }
 
@@ -62,7 +63,11 @@ func (a *asker) job(j *core.Job) subject {
 	now := a.view.NowSeconds
 	s := subject{
 		job: j, done: max(j.WorkDone(now), 0), seconds: max(secondsOf(j, now), 0), factor: 1, square: 1,
-		steps: !math.IsNaN(j.StepsLeft) || j.StepTimes != nil, anew: a.beliefs.restarts.anew(j.JobSpec),
+		steps: !math.IsNaN(j.StepsLeft) || j.StepTimes != nil, told: j.StepsLeft, anew: a.beliefs.restarts.anew(j.JobSpec),
+	}
+	s.toldAt = s.done
+	if r := a.beliefs.records[j.ID]; r != nil && r.steps == j.StepsLeft {
+		s.toldAt = min(r.stepsAt, s.done)
 	}
 	a.noise(&s)
 	r := a.rated(j)
