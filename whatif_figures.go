@@ -96,7 +96,9 @@ func (w *WhatIf) pairs(f [2]*twin.Future) (list []pairOfFates) {
 }
 
 // over reports whether the next round itself ends a job, in the same way in both futures.
-func over(without, with *presence) bool { return without.atOnce && with.atOnce && without.Outcome == with.Outcome }
+func over(without, with *presence) bool {
+	return without.atOnce && with.atOnce && without.Outcome == with.Outcome
+}
 
 // endOf is when a job completes; NaN for never: not to run it is no end.
 func endOf(f *twin.Fate) float64 {
