@@ -90,6 +90,7 @@ const (
 	MeasureUtilization = "utilization_ratio"
 	MeasureRestarts    = "restarts"
 	MeasureUnfinished  = "unfinished_jobs"
+	MeasureRejected    = "rejected_jobs"
 )
 
 // Shift is how a job fares in both futures. Moments are medians over the draws, in seconds of the run; +Inf for not foreseen.
@@ -97,7 +98,8 @@ type Shift struct {
 	Job                     core.JobID
 	Name                    string
 	Submitted               bool // by the change
-	Rejected                bool // with the change
+	RejectedWithout         bool // in half of the draws, or more
+	Rejected                bool // the same, with the change
 	StartWithout, StartWith float64
 	EndWithout, EndWith     float64
 	Later                   twin.Band // by how much it ends later with the change, in seconds; below 0 for earlier. It is of the draws alone

@@ -89,6 +89,9 @@ func measureTable(w *quartet.WhatIf) render.Table {
 	t := render.Table{Columns: []render.Column{{Name: "measure"}, {Name: "without"}, {Name: "with"}, {Name: "change"}, {Name: "between"}}}
 	for i := range w.Measures {
 		m := &w.Measures[i]
+		if m.Name == quartet.MeasureRejected && m.Without == 0 && m.With == 0 {
+			continue
+		}
 		in, difference := measureUnit(m.Name)
 		change := moreOrLess(m.Change, difference)
 		between := ""
@@ -126,6 +129,8 @@ func measureUnit(name string) (figure, difference func(float64) string) {
 // moreOrLess words a difference.
 func moreOrLess(x float64, in func(float64) string) string {
 	switch zero := in(0); {
+	case math.IsNaN(x):
+		return in(x)
 	case in(math.Abs(x)) == zero:
 		return zero
 	case x < 0:
@@ -143,6 +148,9 @@ func shiftTable(w *quartet.WhatIf, shifts []quartet.Shift) render.Table {
 		s := &shifts[i]
 		start, end := startText(s.StartWithout, w.NowSeconds), inText(s.EndWithout-w.NowSeconds)
 		startWith, endWith := startText(s.StartWith, w.NowSeconds), inText(s.EndWith-w.NowSeconds)
+		if s.RejectedWithout {
+			start, end = "", "rejected"
+		}
 		if s.Submitted {
 			start, end = "", ""
 		}
@@ -216,21 +224,22 @@ type decisionFile struct {
 
 type measureFile struct {
 	Measure  string     `json:"measure"`
-	Without  *float64   `json:"without"`
+	Without  *float64   `json:"without"` // null where it is not foreseen
 	With     *float64   `json:"with"`
 	Change   *float64   `json:"change"`
 	Interval []*float64 `json:"interval"` // null where there are too few draws
 }
 
 type whatIfJobFile struct {
-	Job          string    `json:"job"`
-	Submitted    bool      `json:"submitted"`
-	Rejected     bool      `json:"rejected"`
-	StartWithout *float64  `json:"start_without_seconds"`
-	StartWith    *float64  `json:"start_with_seconds"`
-	EndWithout   *float64  `json:"end_without_seconds"`
-	EndWith      *float64  `json:"end_with_seconds"`
-	Later        *bandFile `json:"later"`
+	Job             string    `json:"job"`
+	Submitted       bool      `json:"submitted"`
+	Rejected        bool      `json:"rejected"`         // with the change
+	RejectedWithout bool      `json:"rejected_without"` // it
+	StartWithout    *float64  `json:"start_without_seconds"`
+	StartWith       *float64  `json:"start_with_seconds"`
+	EndWithout      *float64  `json:"end_without_seconds"`
+	EndWith         *float64  `json:"end_with_seconds"`
+	Later           *bandFile `json:"later"`
 }
 
 func whatIfDocument(change string, w *quartet.WhatIf) whatIfFile {
@@ -265,7 +274,7 @@ func whatIfDocument(change string, w *quartet.WhatIf) whatIfFile {
 	for i := range w.Shifts {
 		s := &w.Shifts[i]
 		d.Jobs = append(d.Jobs, whatIfJobFile{
-			s.Name, s.Submitted, s.Rejected, finite(s.StartWithout), finite(s.StartWith), finite(s.EndWithout), finite(s.EndWith), bandDocument(s.Later),
+			s.Name, s.Submitted, s.Rejected, s.RejectedWithout, finite(s.StartWithout), finite(s.StartWith), finite(s.EndWithout), finite(s.EndWith), bandDocument(s.Later),
 		})
 	}
 	slices.SortStableFunc(d.NextRound, func(a, b moveFile) int {

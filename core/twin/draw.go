@@ -214,9 +214,7 @@ func (b *Beliefs) prepare(v *core.View) *prepared {
 	}
 	if b.options.arrive() {
 		for _, of := range b.submissions.list {
-			j := core.NewJob(of.JobSpec)
-			j.StepsLeft = of.steps
-			p.coming = append(p.coming, about.job(j))
+			p.coming = append(p.coming, about.coming(of))
 		}
 	}
 	p.survey.sort()

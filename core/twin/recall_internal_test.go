@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // What ended before anybody looked is known as what ended since, and the latest submissions are the latest whatever came of them.
@@ -34,5 +35,37 @@ func TestRecall(t *testing.T) {
 	}
 	if diff := cmp.Diff([]float64{20, 30, 50}, moments); diff != "" {
 		t.Errorf("submissions (-want +got):\n%s", diff)
+	}
+}
+
+// Jobs that come like one that ended have nothing of a live job that is another and has its id, and all that is known of that which they are like.
+func TestComingLikeAnotherOfThatID(t *testing.T) {
+	live := &core.JobSpec{ID: 1, Name: "live", Application: "a", Requested: 1, MinReplicas: 1, MaxReplicas: 1}
+	same := *live
+	for name, tc := range map[string]struct {
+		spec *core.JobSpec
+		rate float64
+		anew bool
+	}{
+		"the live job":           {live, 5, true},
+		"a copy of its spec":     {&same, 5, true},
+		"another of that id":     {&core.JobSpec{ID: 1, Name: "ended", Application: "b", Requested: 1, MinReplicas: 1, MaxReplicas: 1}, 1, false},
+		"another of no job's id": {&core.JobSpec{ID: 9, Name: "ended", Application: "b", Requested: 1, MinReplicas: 1, MaxReplicas: 1}, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := NewBeliefs(BeliefOptions{Arrivals: ArrivalsRecent})
+			b.init()
+			b.begun = true
+			b.records[1] = &record{rated: workload.Running{Replicas: 1, Shape: []int{1}}, rate: 5}
+			b.restarts.tell(1, core.BeginsAnew)
+			b.submissions.add(tc.spec, math.NaN(), 20)
+			p := b.prepare(&core.View{Cluster: &core.Cluster{}, Jobs: []*core.Job{nil, core.NewJob(live)}})
+			if got := p.coming[0]; got.asked != tc.rate || got.anew != tc.anew {
+				t.Errorf("asked %v, anew %v; want %v, %v", got.asked, got.anew, tc.rate, tc.anew)
+			}
+			if p.jobs[0].asked != 5 || !p.jobs[0].anew {
+				t.Errorf("the live job: asked %v, anew %v", p.jobs[0].asked, p.jobs[0].anew)
+			}
+		})
 	}
 }

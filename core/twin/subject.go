@@ -80,6 +80,19 @@ func (a *asker) job(j *core.Job) subject {
 	return s
 }
 
+// coming is what is known of jobs that come like one that was submitted. Of a live job that has its id and is another, as one may of a run before, they have nothing.
+func (a *asker) coming(of submission) subject {
+	spec := of.JobSpec
+	if live := a.view.Job(spec.ID); live != nil && live.JobSpec != spec && live.Name != spec.Name {
+		nobody := *spec
+		nobody.ID = -1
+		spec = &nobody
+	}
+	j := core.NewJob(spec)
+	j.StepsLeft = of.steps
+	return a.job(j)
+}
+
 // noise is that of the job's application, shifted to what it measured itself.
 func (a *asker) noise(s *subject) {
 	j := s.job

@@ -164,6 +164,7 @@ var (
 
 // ended are the jobs that ran and ended, by what their statuses keep, in the order of their ends.
 func (b *Backend) ended(now float64) (list []*core.Job) {
+	given := map[core.JobID]bool{}
 	for _, uid := range slices.Sorted(maps.Keys(b.jobs)) {
 		j := b.jobs[uid]
 		end := j.status.Condition(trainingjob.ConditionFinished)
@@ -171,7 +172,7 @@ func (b *Backend) ended(now float64) (list []*core.Job) {
 			continue
 		}
 		seconds := func(at time.Time) float64 { return min(max(b.state.Load().seconds(at), 0), now) }
-		spec, faults := j.object.JobSpec(core.JobID(len(list)), seconds(j.object.CreationTimestamp.Time))
+		spec, faults := j.object.JobSpec(b.endedID(&j.status, given), seconds(j.object.CreationTimestamp.Time))
 		a := known(&j.status, now)
 		if len(faults) > 0 || a.attained <= 0 {
 			continue
@@ -183,10 +184,25 @@ func (b *Backend) ended(now float64) (list []*core.Job) {
 		}
 		of.AsOfSeconds, of.Executed, of.Attained = of.FinishSeconds, a.executed, a.attained
 		of.Progress = a.at(of.FinishSeconds, spec.TotalWork)
+		given[of.ID] = true
 		list = append(list, of)
 	}
 	slices.SortStableFunc(list, func(a, b *core.Job) int { return cmp.Compare(a.FinishSeconds, b.FinishSeconds) })
 	return list
+}
+
+// endedID is the id of a job that ended: its own, or one that no job has where it has none, or another job has that, as after a copy of objects.
+func (b *Backend) endedID(s *trainingjob.Status, given map[core.JobID]bool) core.JobID {
+	if s.ID != nil && *s.ID >= 0 {
+		if id := core.JobID(*s.ID); b.job(id) == nil && !given[id] {
+			return id
+		}
+	}
+	id := b.nextID // above all that live jobs have
+	for given[id] {
+		id++
+	}
+	return id
 }
 
 // Ended are the jobs whose objects are still there.

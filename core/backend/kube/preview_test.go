@@ -240,6 +240,46 @@ func TestEndedJobsOfAPreview(t *testing.T) {
 	}
 }
 
+// A job that ended has its own id, and never one of another job.
+func TestEndedJobsHaveTheirOwnIDs(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	id := func(n int32) *int32 { return &n }
+	for name, tc := range map[string]struct {
+		live  []*job // by id
+		ended []*int32
+		want  []core.JobID // in the order of the ends
+	}{
+		"its own":                      {[]*job{{}, {}, nil, {}}, []*int32{id(2)}, []core.JobID{2}},
+		"none":                         {[]*job{{}, {}}, []*int32{nil, nil}, []core.JobID{2, 3}},
+		"that of a live job":           {[]*job{{}, {}}, []*int32{id(1), id(1)}, []core.JobID{2, 3}},
+		"that of another that ended":   {[]*job{nil, {}}, []*int32{id(0), id(0)}, []core.JobID{0, 2}},
+		"none is live":                 {nil, []*int32{nil, id(-1)}, []core.JobID{0, 1}},
+		"beyond all that are known of": {[]*job{{}}, []*int32{id(7), nil}, []core.JobID{7, 8}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &Backend{jobs: map[types.UID]*job{}, byID: tc.live, nextID: core.JobID(len(tc.live))}
+			b.state.Store(newRun(now.Add(-1000*time.Second), now, 0))
+			for i, had := range tc.ended {
+				object := &trainingjob.TrainingJob{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("j", i), Namespace: "n", UID: types.UID(fmt.Sprint(i))}}
+				object.Spec.Template.Raw = []byte(`{"spec":{"containers":[{"name":"main","image":"t:1"}]}}`)
+				object.Status.ID, object.Status.State, object.Status.Progress = had, trainingjob.Completed, &trainingjob.Progress{Done: 1, ExecutedSeconds: 1, AttainedSeconds: 1}
+				object.Status.SetCondition(trainingjob.ConditionFinished, metav1.ConditionTrue, "Completed", "", 1, now.Add(time.Duration(i-100)*time.Second))
+				b.jobs[object.UID] = newJob(object)
+				if had != nil {
+					b.nextID = max(b.nextID, core.JobID(*had)+1) // as when they are met
+				}
+			}
+			var got []core.JobID
+			for _, j := range b.ended(1000) {
+				got = append(got, j.ID)
+			}
+			if diff := gocmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // A plan of rounds on a grid is of the moment of the next one.
 func TestPreviewOnTheGrid(t *testing.T) {
 	for name, tc := range map[string]struct {
