@@ -18,6 +18,7 @@ const (
 	foretellPart  = 100             // times as long as a forecast took passes until the next
 	copyPart      = 1000            // times as long as the pipeline copied its state
 	foretellDraws = 8
+	lateEvery     = time.Second // that it is looked whether a round is still to be forecast
 )
 
 // foretelling observes a run and forecasts it.
@@ -40,7 +41,10 @@ type foretelling struct {
 	group  sync.WaitGroup
 	mutex  sync.Mutex
 	busy   bool
+	late   bool // a round was held since the state was copied last
 	due    time.Duration
+
+	idle sync.Mutex // the pipeline has it, but while it waits for what happens next
 }
 
 // foretell begins to forecast a run; nil where nobody asks for it, or a policy lives in a process of its own: a second one would cost more than a forecast is worth.
@@ -61,6 +65,8 @@ func (e *execution) foretell(ctx context.Context, pipeline *core.Pipeline, parts
 		kept.take(f.forecaster)
 	}
 	f.ctx, f.cancel = context.WithCancel(ctx)
+	f.idle.Lock()
+	f.group.Go(f.catchUp)
 	return f
 }
 
@@ -120,14 +126,61 @@ func (f *foretelling) ObserveRound(r *core.Report) error {
 		f.not = not
 		f.tellNot(not)
 	}
-	if not != "" || r.Repeated || f.busy || now < f.due || len(r.View.Active)+len(f.pipeline.Pending()) == 0 {
-		return nil
+	if f.late = not == "" && len(r.View.Active)+len(f.pipeline.Pending()) > 0; f.late && !r.Repeated {
+		f.begin(now, config)
 	}
-	f.busy = true
+	return nil
+}
+
+// begin begins to forecast the last round, if it is time and nothing is being forecast. The caller has the mutex, and the pipeline is between two rounds.
+func (f *foretelling) begin(now time.Duration, config *configs.Config) {
+	if f.busy || now < f.due {
+		return
+	}
+	f.busy, f.late = true, false
 	still, beliefs := twin.Take(f.pipeline), f.beliefs.Clone()
 	copied := f.stopwatch() - now
 	f.group.Go(func() { f.forecast(still, beliefs, config, now, copied) })
-	return nil
+}
+
+// catchUp forecasts rounds for which it was no time when they were held, and after which nothing happens: until the context is done.
+func (f *foretelling) catchUp() {
+	ticker := time.NewTicker(lateEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-f.ctx.Done():
+			return
+		case <-ticker.C:
+			f.beginLate()
+		}
+	}
+}
+
+// beginLate begins to forecast the last round if nobody did, unless another one is being held.
+func (f *foretelling) beginLate() {
+	if !f.idle.TryLock() {
+		return
+	}
+	defer f.idle.Unlock()
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.late {
+		f.begin(f.stopwatch(), f.inForce())
+	}
+}
+
+// between are the waits between rounds, in which the state of the pipeline may be copied.
+type between struct {
+	core.Backend
+	idle *sync.Mutex
+}
+
+// Next waits for what happens next.
+func (b between) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	b.idle.Unlock()
+	defer b.idle.Lock()
+	return b.Backend.Next(ctx, w)
 }
 
 // forecast forecasts, and says when the next time is.

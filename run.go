@@ -408,10 +408,12 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	if e.Watch != nil {
 		pipeline.Tell(e.Watch(pipeline, world))
 	}
+	backed := attached.Backend
 	if real, is := world.(backend.Ticking); is && real != nil {
 		if f := e.foretell(ctx, pipeline, parts, e.keep(world, state)); f != nil {
 			defer f.end()
 			pipeline.Tell(f)
+			backed = between{backed, &f.idle}
 		}
 	}
 	if remembers {
@@ -420,7 +422,7 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 			defer e.Follow(ctx, e.takeover(parts, pipeline))()
 		}
 	}
-	failure := e.hold(holding, pipeline, attached.Backend)
+	failure := e.hold(holding, pipeline, backed)
 	interrupted := ctx.Err() != nil && errors.Is(failure, ctx.Err())
 	if e.driver != nil {
 		switch driving, telling := e.driver.end(); {

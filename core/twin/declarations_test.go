@@ -163,12 +163,14 @@ func TestDriftOfDeclarations(t *testing.T) {
 		// The sum of squares of logarithms about their mean, 1, is 2, and that of products -2.
 		"large ones are too large": {
 			[]ending{{declared: 1, work: e, all: true}, {declared: e * e, work: e, all: true}},
-			drift{-2. / (2 + noDrift), 1}, map[float64]float64{e: e, e * e: e * e * math.Exp(-2./12), 1: math.Exp(2. / 12)},
+			drift{-2. / (2 + noDrift), 1},
+			map[float64]float64{e: e, e * e: e * e * math.Exp(-2./12), 1: math.Exp(2. / 12)},
 		},
 		"small ones are too large": {[]ending{{declared: 1, work: 1, all: true}, {declared: e * e, work: e * e * e, all: true}}, drift{0, 1}, map[float64]float64{9: 9}},
 		"those that run tell nothing": {
 			[]ending{{declared: 1, work: e, all: true}, {declared: e * e, work: e, all: true}, {declared: 1e6, work: 1}, {work: 5, all: true}, {declared: 3, all: true}},
-			drift{-2. / (2 + noDrift), 1}, nil,
+			drift{-2. / (2 + noDrift), 1},
+			nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
