@@ -20,6 +20,7 @@ type prepared struct {
 	survey   *survey
 	expected *estimates
 	prior    logNormal
+	learned  logNormal // the prior, with the lengths of jobs that ended
 	work     string
 	jobs     []subject // that have not ended, by JobID
 	coming   []subject // like those that come
@@ -147,7 +148,7 @@ func (d *drawing) model(s *subject, stream uint64) workload.Model {
 	}
 	unknown := 0.0 // seconds of a job of which nobody knows how fast it is
 	if m.pace == nil {
-		unknown = d.take(d.estimates.seconds(d.room[:0], j.JobSpec, s.seconds, 1, d.prior))
+		unknown = d.take(d.estimates.seconds(d.room[:0], j.JobSpec, s.seconds, 1, d.learned))
 	}
 	more := 0.0
 	switch asked := s.asked * m.factor; {
@@ -158,7 +159,7 @@ func (d *drawing) model(s *subject, stream uint64) workload.Model {
 	case d.work == WorkDrawn:
 		more = d.take(append(d.room[:0], opinion{d.prior, ofPrior, s.seconds, asked}))
 	default:
-		more = d.take(d.estimates.told(d.room[:0], j.JobSpec, s.done, s.seconds, asked, d.prior))
+		more = d.take(d.estimates.told(d.room[:0], j.JobSpec, s.done, s.seconds, asked, d.learned))
 	}
 	more *= d.common(j)
 	m.total = math.Nextafter(s.done, math.Inf(1)) + more
@@ -196,6 +197,7 @@ func (b *Beliefs) prepare(v *core.View) *prepared {
 	if p.work == "" {
 		p.work = WorkDeclared
 	}
+	p.learned = p.prior.learn(b.history.ended)
 	p.survey.drift = driftOf(b.history.ended)
 	for i := range b.history.ended {
 		p.survey.add(&b.history.ended[i])

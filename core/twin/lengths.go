@@ -165,6 +165,26 @@ func (l logNormal) quantile(s float64) float64 {
 	return l.median * math.Exp(l.sigma*z)
 }
 
+// learn is the prior of how long jobs are after some ended, as if one had ended before them that was off its median by its sigma. That the next job may be like none of those is
+// believed as long as runs last; that it is of the scale of the prior, all the less the more of them were of another: many that wait would have one of them otherwise.
+func (l logNormal) learn(ended []ending) logNormal {
+	n, sum := 1.0, math.Log(l.median)
+	for i := range ended {
+		if e := &ended[i]; e.all && e.seconds > 0 {
+			n, sum = n+1, sum+math.Log(e.seconds)
+		}
+	}
+	mean := sum / n
+	off := func(log float64) float64 { return (log - mean) * (log - mean) }
+	squares := l.sigma*l.sigma + off(math.Log(l.median))
+	for i := range ended {
+		if e := &ended[i]; e.all && e.seconds > 0 {
+			squares += off(math.Log(e.seconds))
+		}
+	}
+	return logNormal{math.Exp(mean), math.Sqrt(squares / n)}
+}
+
 // opinion is what one distribution says of a job that did so much of it. Unit is what one of its amounts is worth in the work of the job.
 type opinion struct {
 	distribution

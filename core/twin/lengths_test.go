@@ -123,6 +123,34 @@ func TestDrawsAreWhatIsExpected(t *testing.T) {
 	})
 }
 
+// Before anything ended the prior is as it was said; then it is of the scale of what ended, the more the more did.
+func TestPriorLearns(t *testing.T) {
+	of := func(n int, seconds float64) (list []ending) {
+		for range n {
+			list = append(list, ending{seconds: seconds, all: true})
+		}
+		return list
+	}
+	prior := logNormal{math.Exp(8), 2}
+	for name, tc := range map[string]struct {
+		ended []ending
+		want  logNormal
+	}{
+		"nothing ended":     {nil, prior},
+		"some go on":        {[]ending{{seconds: 5}, {all: true}}, prior},
+		"one of its median": {of(1, math.Exp(8)), logNormal{math.Exp(8), math.Sqrt(2)}},
+		"one far off":       {of(1, 1), logNormal{math.Exp(4), math.Sqrt((4. + 16 + 16) / 2)}},
+		"three far off":     {of(3, 1), logNormal{math.Exp(2), math.Sqrt((4. + 36 + 3*4) / 4)}},
+		"two that differ":   {append(of(1, math.Exp(7)), of(1, math.Exp(9))...), logNormal{math.Exp(8), math.Sqrt((4. + 1 + 1) / 3)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := prior.learn(tc.ended); !near(got.median, tc.want.median, 1e-9) || !near(got.sigma, tc.want.sigma, 1e-9) {
+				t.Errorf("%+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
 // From jobs that end and others that go on, how far off declarations are is found, though the short ones end first.
 func TestDeclarationsAreCorrected(t *testing.T) {
 	for name, sigma := range map[string]float64{"by a factor of 2": 0.7, "by a factor of 4": 1.4, "exact": 0} {
