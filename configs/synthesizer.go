@@ -18,8 +18,8 @@ type Synthesizer struct {
 	Method       string        `config:"method" doc:"how candidates are compared: twin simulates each from the present state; bandit goes by what became of jobs under each" enum:"twin|bandit"`
 	Every        int           `config:"every" doc:"rounds from one look to the next" min:"1"`
 	Pause        time.Duration `config:"pause" doc:"time from one look to the next at least" min:"0s"`
-	Horizon      time.Duration `config:"horizon" doc:"with twin, how far each look goes; with bandit, how fast what happened is forgotten. A composition that took over stays for a quarter of it at least" min:"1s"`
-	Draws        int           `config:"draws" doc:"with twin, worlds drawn from what is believed, the same for all candidates; twice as many for the best of them" min:"2"`
+	Horizon      time.Duration `config:"horizon" doc:"with twin, how far each look goes; with bandit, how fast what happened is forgotten. A composition that took over stays for a quarter of it at least" min:"1s" max:"720h"`
+	Draws        int           `config:"draws" doc:"with twin, worlds drawn from what is believed, the same for all candidates; twice as many for the best of them" min:"2" max:"500"`
 	Objective    string        `config:"objective" doc:"what is to be small: mean_jct, the time that jobs are there; responsiveness, the time until they first run" enum:"mean_jct|responsiveness"`
 	SwitchMargin float64       `config:"switch_margin" doc:"part of the objective that a switch must gain" min:"0" max:"1"`
 	Own          string        `config:"own" doc:"name of the composition of pipeline and round, which decides first"`
