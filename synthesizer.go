@@ -40,7 +40,7 @@ func (e *execution) beliefs() synthesizer.Believer {
 	if e.believe != nil {
 		return e.believe(e.jobs)
 	}
-	o := twin.BeliefOptions{Work: twin.WorkDeclared, Arrivals: twin.ArrivalsAgain}
+	o := twin.BeliefOptions{Work: twin.WorkDeclared, Arrivals: twin.ArrivalsRecent}
 	if config, simulated := e.Backend.Config.(*sim.Config); simulated { // what a start costs is no secret, what is to come is one
 		known := *config
 		known.Failures, known.NodeEvents, known.JoiningNodes, known.Outages = sim.Failures{}, nil, nil, nil

@@ -55,16 +55,13 @@ func (s *submissions) moments() (list []moment) {
 }
 
 // coming are arrivals: for each a submission like which it is, and when, up to a moment or a number. With r, which is nil for what is expected, they come at random,
-// as often as those since the first that is remembered did; in stretches, if that is so. Expected ones come in the order and at the mean distance of these. The longer nothing came, the fewer are believed in; and none after a single
+// as often as those since the first that is remembered did. Expected ones come in the order and at the mean distance of these. The longer nothing came, the fewer are believed in; and none after a single
 // moment of submissions.
-func (s *submissions) coming(now, until float64, most int, stretches bool, r *rand.Rand) (like []int, at []float64) {
+func (s *submissions) coming(now, until float64, most int, r *rand.Rand) (like []int, at []float64) {
 	moments := s.moments()
 	gaps := len(moments) - 1
 	if gaps < 1 {
 		return nil, nil
-	}
-	if stretches && r != nil {
-		return s.again(now, until, most, moments, r)
 	}
 	mean := s.gap(now, gaps, r)
 	if !(mean > 0) || math.IsInf(mean, 1) {
@@ -84,65 +81,6 @@ func (s *submissions) coming(now, until float64, most int, stretches bool, r *ra
 		}
 	}
 	return like, at
-}
-
-// together is how many moments come as they came, on average, before others do.
-const together = 20
-
-// again are arrivals as they came, stretch after stretch with the gaps before each moment: in bursts where they came in bursts. Where stretches begin is drawn as if others had come, as
-// likely as those that did: of a few, nobody knows how many of those to come are long. The first comes after a gap that is longer than it is silent, or, where none was, after
-// as long again as likely as not.
-//
-// Sources: Politis and Romano, The stationary bootstrap, JASA 89 (1994); Rubin, The Bayesian bootstrap, Annals of Statistics 9 (1981).
-func (s *submissions) again(now, until float64, most int, moments []moment, r *rand.Rand) (like []int, at []float64) {
-	when := func(i int) float64 { return s.list[moments[i].first].SubmitSeconds }
-	gap := func(i int) float64 {
-		if i == 0 { // before the first nobody looked
-			return (when(len(moments)-1) - when(0)) / float64(len(moments)-1)
-		}
-		return when(i) - when(i-1)
-	}
-	begin := drawn(len(moments), func(int) bool { return true }, r)
-	silence := now - when(len(moments)-1)
-	i, t := begin(), now
-	if longer := drawn(len(moments), func(i int) bool { return gap(i) > silence }, r); longer != nil {
-		i = longer()
-		t += gap(i) - silence
-	} else {
-		t += silence * (1/r.Float64() - 1)
-	}
-	for ; len(like) < most; t += gap(i) {
-		if t = max(t, math.Nextafter(now, math.Inf(1))); !(t <= until) {
-			break
-		}
-		for k := range moments[i].count {
-			like, at = append(like, moments[i].first+k), append(at, t)
-		}
-		if i++; i == len(moments) || r.Float64()*together < 1 {
-			i = begin()
-		}
-	}
-	return like, at
-}
-
-// drawn draws one of those below n that are so, each with a weight that is drawn as well; nil where none is.
-func drawn(n int, is func(int) bool, r *rand.Rand) func() int {
-	var of []int
-	var upTo []float64 // sums of weights
-	sum := 0.0
-	for i := range n {
-		if weight := r.ExpFloat64(); is(i) {
-			sum += weight
-			of, upTo = append(of, i), append(upTo, sum)
-		}
-	}
-	if len(of) == 0 {
-		return nil
-	}
-	return func() int {
-		at, _ := slices.BinarySearch(upTo, sum*r.Float64())
-		return of[min(at, len(of)-1)]
-	}
 }
 
 // gap is the mean distance of the moments to come, after so many gaps: that of those, or, where it is silent for longer than they let expect, a longer one, of which nobody knows

@@ -15,7 +15,7 @@ import (
 type BeliefOptions struct {
 	Work     string // how much work jobs have: one of the constants below; empty for WorkDeclared
 	Arrivals string // that are to come; empty for ArrivalsNone
-	// Window is how many submissions, the latest ones, tell of those to come; 0 for 20, and 500 for ArrivalsAgain.
+	// Window is how many submissions, the latest ones, tell of those to come; 0 for 20.
 	Window int
 	// PriorSeconds and PriorSigma are the median, and the standard deviation of the logarithm, of how long jobs are, on the devices that they ask for, before
 	// any ended; 0 for an hour, and a factor of e^2.
@@ -37,13 +37,11 @@ const (
 const (
 	ArrivalsNone   = "none"
 	ArrivalsRecent = "recent" // as many as lately, each like one of those
-	ArrivalsAgain  = "again"  // as they came, in stretches with their gaps: over hours, the latest few say little
 )
 
 // The defaults of BeliefOptions.
 const (
 	usualWindow       = 20
-	againWindow       = 500
 	usualPriorSeconds = 3600
 	usualPriorSigma   = 2
 )
@@ -171,15 +169,7 @@ func (o *BeliefOptions) window() int {
 	if o.Window > 0 {
 		return o.Window
 	}
-	if o.Arrivals == ArrivalsAgain {
-		return againWindow
-	}
 	return usualWindow
-}
-
-// arrive reports whether jobs are believed to come.
-func (o *BeliefOptions) arrive() bool {
-	return o.Arrivals == ArrivalsRecent || o.Arrivals == ArrivalsAgain
 }
 
 func (o *BeliefOptions) prior() logNormal {

@@ -55,8 +55,8 @@ func (b *Beliefs) Draw(v *core.View, seed uint64, draw int, horizonSeconds float
 	if draw > 0 {
 		chance = random("arrivals")
 	}
-	if b.options.arrive() {
-		like, at := b.submissions.coming(v.NowSeconds, until, most, b.options.Arrivals == ArrivalsAgain, chance)
+	if b.options.Arrivals == ArrivalsRecent {
+		like, at := b.submissions.coming(v.NowSeconds, until, most, chance)
 		for i := range like {
 			w.Arrivals = append(w.Arrivals, d.arrival(&p.coming[like[i]], i, at[i]))
 		}
@@ -214,7 +214,7 @@ func (b *Beliefs) prepare(v *core.View) *prepared {
 			p.survey.add(&e)
 		}
 	}
-	if b.options.arrive() {
+	if b.options.Arrivals == ArrivalsRecent {
 		for _, of := range b.submissions.list {
 			p.coming = append(p.coming, about.coming(of))
 		}

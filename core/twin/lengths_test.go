@@ -225,7 +225,7 @@ func TestArrivalsToCome(t *testing.T) {
 		"no more for long":            {at(0, 1, 2), 100, 130, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			like, got := tc.of.coming(tc.now, tc.until, 100, false, nil)
+			like, got := tc.of.coming(tc.now, tc.until, 100, nil)
 			if !slices.Equal(got, tc.want) || !slices.Equal(like, tc.like) {
 				t.Errorf("come at %v like %v, want %v like %v", got, like, tc.want, tc.like)
 			}
@@ -242,7 +242,7 @@ func TestDrawnArrivalsCease(t *testing.T) {
 	mean := func(now float64) float64 {
 		total, draws := 0, 400
 		for i := range draws {
-			_, at := s.coming(now, now+1000, mostArrivals, false, core.NewRand(uint64(i), "arrivals"))
+			_, at := s.coming(now, now+1000, mostArrivals, core.NewRand(uint64(i), "arrivals"))
 			total += len(at)
 		}
 		return float64(total) / float64(draws)
@@ -270,7 +270,7 @@ func TestDrawnArrivalsAreAsOften(t *testing.T) {
 	}
 	total, draws := 0, 400
 	for i := range draws {
-		_, at := s.coming(200, 1200, mostArrivals, false, core.NewRand(uint64(i), "arrivals"))
+		_, at := s.coming(200, 1200, mostArrivals, core.NewRand(uint64(i), "arrivals"))
 		if total += len(at); !slices.IsSorted(at) || len(at) > 0 && at[0] <= 200 {
 			t.Fatalf("arrivals at %v", at)
 		}
