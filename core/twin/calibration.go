@@ -89,7 +89,7 @@ func (f *Forecaster) ObserveRound(r *core.Report) error {
 
 // show calibrates the bands of a forecast and notes them. O(forecasts that are remembered).
 func (c *calibrator) show(f *Forecast, v *core.View) {
-	floor := max(v.IntervalSeconds, 1)
+	floor := leastBand(v)
 	startsOpen, endsOpen := c.waiting(f.AtSeconds)
 	starts, ends := c.starts.reach(startsOpen), c.ends.reach(endsOpen)
 	for i := range f.Jobs {
@@ -109,6 +109,14 @@ func (c *calibrator) show(f *Forecast, v *core.View) {
 	}
 	f.Calibration = Calibration{c.starts.told(startsOpen), c.ends.told(endsOpen)}
 	f.tell(v, c.ends.jobs())
+}
+
+// leastBand is the width in seconds of the narrowest band: a round, or a minute where rounds are held at events as well.
+func leastBand(v *core.View) float64 {
+	if v.OnEvents {
+		return max(min(v.IntervalSeconds, 60), 1)
+	}
+	return max(v.IntervalSeconds, 1)
 }
 
 // tell notes what people should know of the bands; ended is the number of jobs that bands of ends were judged by.

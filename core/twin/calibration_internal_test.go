@@ -195,3 +195,25 @@ func TestBandsAreNeverCertain(t *testing.T) {
 		}
 	})
 }
+
+// No band is narrower than a round; where rounds are held at events, too, an interval of hours makes none of hours.
+func TestLeastBand(t *testing.T) {
+	for name, tc := range map[string]struct {
+		interval float64
+		onEvents bool
+		want     float64
+	}{
+		"a round":             {300, false, 300},
+		"rounds of an hour":   {3600, false, 3600},
+		"at events alone":     {0, true, 1},
+		"a second and events": {1, true, 1},
+		"at events, too":      {60, true, 60},
+		"an hour and events":  {3600, true, 60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := leastBand(&core.View{IntervalSeconds: tc.interval, OnEvents: tc.onEvents}); got != tc.want {
+				t.Errorf("%v s, want %v", got, tc.want)
+			}
+		})
+	}
+}
