@@ -14,6 +14,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// needsProcesses skips a test that runs processes on this machine for seconds where it cannot, or is not to.
+func needsProcesses(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: runs processes")
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("the local backend is for Linux; run the tests there")
+	}
+}
+
 // liveRun is a run on this machine that goes on beside a test.
 type liveRun struct {
 	*testing.T
@@ -181,12 +192,7 @@ func (l *liveRun) undrain(node string, running int) {
 
 // A drain moves or stops the jobs that a plan of it named, and puts them where it said, and touches no others.
 func TestDrainIsAsPlanned(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: runs processes for half a minute")
-	}
-	if runtime.GOOS != "linux" {
-		t.Skip("the local backend is for Linux; run the tests there")
-	}
+	needsProcesses(t)
 	const config = `
 version: 1
 name: live

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -139,12 +138,7 @@ func heldOf(shown map[string][]endBand, ends map[string]float64) (h bandsHeld) {
 // What a run on real machines shows of the ends of its jobs while it goes on comes true as often as it says. A few jobs on a busy machine only tell that
 // it is shown at all and is not absurd.
 func TestForetold(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: runs processes for half a minute")
-	}
-	if runtime.GOOS != "linux" {
-		t.Skip("the local backend is for Linux; run the tests there")
-	}
+	needsProcesses(t)
 	least, allocations := 0.25, []string{"fifo"} // on a busy machine jobs that LAS preempts in each round may not come to an end
 	if *foretellJobs >= 40 {
 		least, allocations = 0.75, append(allocations, "las")

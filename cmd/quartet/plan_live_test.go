@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -23,12 +22,7 @@ func (l *liveRun) file(name, text string) string {
 
 // A plan of a drain has a job that keeps no checkpoint end later by what it loses, and one that keeps one only by its restart.
 func TestADrainCostsWhatIsNotKept(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: runs processes")
-	}
-	if runtime.GOOS != "linux" {
-		t.Skip("the local backend is for Linux; run the tests there")
-	}
+	needsProcesses(t)
 	l := goLive(t, `
 version: 1
 name: live
@@ -76,12 +70,7 @@ jobs:
 
 // When a run has changed its composition, forecasts and plans of it are by the one in force.
 func TestPlansOfARunThatChose(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: runs processes")
-	}
-	if runtime.GOOS != "linux" {
-		t.Skip("the local backend is for Linux; run the tests there")
-	}
+	needsProcesses(t)
 	l := goLive(t, `
 version: 1
 name: live

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
@@ -123,25 +122,20 @@ func (l *look) survive(ctx context.Context, f *finding, err error) error {
 
 // simulate has each of some candidates go through some of the worlds. The answer does not depend on how many workers there are.
 func (l *look) simulate(ctx context.Context, which []int, from, to int) [][]outcome {
-	all := make([][]outcome, len(which))
-	type task struct{ of, draw int }
-	tasks := make(chan task)
-	var group sync.WaitGroup
-	for range min(l.workers, len(which)*(to-from)) {
-		group.Go(func() {
-			for t := range tasks {
-				all[t.of][t.draw-from] = l.one(ctx, which[t.of], t.draw)
-			}
-		})
+	all, draws := make([][]outcome, len(which)), to-from
+	for i := range all {
+		all[i] = make([]outcome, draws)
 	}
-	for i := range which {
-		all[i] = make([]outcome, to-from)
-		for draw := from; draw < to; draw++ {
-			tasks <- task{i, draw}
+	err := twin.Each(len(which)*draws, l.workers, func(i int) error {
+		of, draw := i/draws, i%draws
+		all[of][draw] = l.one(ctx, which[of], from+draw)
+		return nil
+	})
+	if err != nil { // a panic
+		for i := range all {
+			all[i][0].err = err
 		}
 	}
-	close(tasks)
-	group.Wait()
 	return all
 }
 

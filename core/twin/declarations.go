@@ -94,19 +94,8 @@ func (d *declarations) at(place int, r *rand.Rand) *lengths {
 // near is what is known of jobs that declared about as much; nil where no end of one was seen.
 func (e *estimates) near(work float64) *lengths {
 	of := &e.survey.declarations
-	g := group{of: ratioNear, requested: of.place(work)}
-	e.mutex.Lock()
-	defer e.mutex.Unlock()
-	l, made := e.made[g]
-	if !made {
-		var r *rand.Rand
-		if e.random != nil {
-			r = e.random(g)
-		}
-		l = of.at(g.requested, r)
-		e.made[g] = l
-	}
-	return l
+	place := of.place(work)
+	return e.once(group{of: ratioNear, requested: place}, func(r *rand.Rand) *lengths { return of.at(place, r) })
 }
 
 // drift is how declarations are the farther off, the larger they are: where they are wrong at random, those that are large are too large. It is a regression of the

@@ -175,19 +175,29 @@ func (e *estimates) of(g group) *lengths {
 	if sample == nil || sample.ended == 0 {
 		return nil
 	}
-	e.mutex.Lock()
-	defer e.mutex.Unlock()
-	l, made := e.made[g]
-	if !made {
+	return e.once(g, func(r *rand.Rand) *lengths {
 		var weights []float64
-		if e.random != nil && sample.ended < known {
-			r := e.random(g)
+		if r != nil && sample.ended < known {
 			weights = make([]float64, len(sample.sorted))
 			for i := range weights {
 				weights[i] = r.ExpFloat64()
 			}
 		}
-		l = newLengths(sample.sorted, weights)
+		return newLengths(sample.sorted, weights)
+	})
+}
+
+// once estimates a group when it is first asked for, by what is drawn for it; nil for the survey as it is.
+func (e *estimates) once(g group, estimate func(r *rand.Rand) *lengths) *lengths {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	l, made := e.made[g]
+	if !made {
+		var r *rand.Rand
+		if e.random != nil {
+			r = e.random(g)
+		}
+		l = estimate(r)
 		e.made[g] = l
 	}
 	return l
