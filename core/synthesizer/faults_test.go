@@ -34,6 +34,24 @@ func TestACandidateCannotBeMade(t *testing.T) {
 	}
 }
 
+// One that panics in a future fails in the look, and the next best takes over.
+func TestACandidatePanicsInAFuture(t *testing.T) {
+	w := newWorld(t, settings(), func(candidate, draw int) (float64, error) {
+		if candidate == 2 && draw == 1 {
+			panic("on its own")
+		}
+		return gains(candidate, draw)
+	})
+	var got []string
+	for _, at := range []float64{60, 120, 180} {
+		w.hold(at)
+		got = append(got, w.choose())
+	}
+	if diff := cmp.Diff([]string{"", "b", ""}, got); diff != "" {
+		t.Errorf("chose (-want +got):\n%s", diff)
+	}
+}
+
 // A candidate whose switch is to be taken back stays where the one before it cannot be made.
 func TestTheWayBackCannotBeMade(t *testing.T) {
 	w := newWorld(t, settings(), gains)

@@ -126,16 +126,14 @@ func (l *look) simulate(ctx context.Context, which []int, from, to int) [][]outc
 	for i := range all {
 		all[i] = make([]outcome, draws)
 	}
-	err := twin.Each(len(which)*draws, l.workers, func(i int) error {
+	_ = twin.Each(len(which)*draws, l.workers, func(i int) error {
 		of, draw := i/draws, i%draws
-		all[of][draw] = l.one(ctx, which[of], from+draw)
+		o := &all[of][draw]
+		if err := twin.Caught(func() error { *o = l.one(ctx, which[of], from+draw); return nil }); err != nil {
+			o.err = err // a panic: this candidate fails, and no other
+		}
 		return nil
 	})
-	if err != nil { // a panic
-		for i := range all {
-			all[i][0].err = err
-		}
-	}
 	return all
 }
 

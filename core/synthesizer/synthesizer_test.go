@@ -91,6 +91,9 @@ func newWorld(t *testing.T, s Settings, ends func(candidate, draw int) (float64,
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		if at := int(p.Options.IntervalSeconds); !s.Background && p.Same != (at == chooser.is.InForce) {
+			t.Errorf("candidate %d, while %d decides, goes on where the run is: %v", at, chooser.is.InForce, p.Same)
+		}
 		v := still.View()
 		end, err := ends(int(p.Options.IntervalSeconds), int(w.Seed))
 		f := &twin.Future{FromSeconds: v.NowSeconds, ToSeconds: v.NowSeconds + seconds}
