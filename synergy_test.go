@@ -13,8 +13,8 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/optim"
-	"github.com/quartet-sched/quartet/core/synergy"
 	"github.com/quartet-sched/quartet/internal/refdata"
+	"github.com/quartet-sched/quartet/policykit/synergy"
 )
 
 // synergyRun is a run of a config of Synergy's on one of the traces of its artifact.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/promise"
+	"github.com/quartet-sched/quartet/policykit/promise"
 )
 
 // DeadlineConfig configures NewDeadline.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
-	"github.com/quartet-sched/quartet/core/promise"
+	"github.com/quartet-sched/quartet/policykit/promise"
 )
 
 // linear tells that a job works as fast as it has replicas, up to eight, and that its work counts device-seconds.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/stopping"
+	"github.com/quartet-sched/quartet/policykit/stopping"
 )
 
 // MedianConfig configures NewMedian.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/stopping"
+	"github.com/quartet-sched/quartet/policykit/stopping"
 )
 
 // SuccessiveHalvingConfig configures NewSuccessiveHalving.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/stopping"
+	"github.com/quartet-sched/quartet/policykit/stopping"
 )
 
 // What the policies have in common that stop trials of a search early: each experiment has a rule of its own, which is told what its trials report.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/cells"
+	"github.com/quartet-sched/quartet/policykit/cells"
 )
 
 // VirtualClustersConfig configures NewVirtualClusters.

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/queue"
+	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
 // NewAntMan serves two classes: guaranteed jobs first, in submission order, then opportunistic ones, which are those of best effort, in submission order.

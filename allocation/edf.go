@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/queue"
+	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
 // The numbers of devices that edf gives a job.

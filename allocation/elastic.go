@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/queue"
+	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
 // The steps by which a greedy policy may raise the number of devices of a job.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/queue"
+	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
 // ElasticSRTFConfig configures NewElasticSRTF.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/promise"
-	"github.com/quartet-sched/quartet/core/queue"
+	"github.com/quartet-sched/quartet/policykit/promise"
+	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
 // The orders in which elasticflow gives away what no deadline needs.

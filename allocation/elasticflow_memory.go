@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/promise"
+	"github.com/quartet-sched/quartet/policykit/promise"
 )
 
 var _ core.Forker = (*elasticFlow)(nil)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
-	"github.com/quartet-sched/quartet/core/promise"
+	"github.com/quartet-sched/quartet/policykit/promise"
 )
 
 // spareJob is a job without a deadline, as the test knows it.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
-	"github.com/quartet-sched/quartet/core/promise"
+	"github.com/quartet-sched/quartet/policykit/promise"
 )
 
 // halved tells that a second device adds half a device's work, and further ones a quarter.

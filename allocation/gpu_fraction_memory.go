@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/queue"
+	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
 // What no fact of a job tells: when it had how much, and whether it is still to make up for what it missed.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/quartet-sched/quartet/core/coretest"
-	"github.com/quartet-sched/quartet/core/queue"
+	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
 func TestLAS(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/queue"
+	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
 // What no fact of a job tells: how long it was when it was new, and how fast applications are together.

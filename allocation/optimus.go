@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/queue"
+	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
 // NewOptimus gives devices, one at a time, to the job whose end they bring nearest.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
-	"github.com/quartet-sched/quartet/core/queue"
+	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
 // countedNodes is two nodes of four devices, 8 CPUs and 40 GB each, at 1000 s.

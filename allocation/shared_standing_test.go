@@ -8,7 +8,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
-	"github.com/quartet-sched/quartet/core/queue"
+	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
 // What allocations say of how long an answer stands, where a job can be seated beside others: on devices that are counted as taken.

@@ -2,7 +2,7 @@ package allocation
 
 import (
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/synergy"
+	"github.com/quartet-sched/quartet/policykit/synergy"
 )
 
 // How fast a job is reckoned to be that is sensitive to CPUs and memory.

@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/queue"
-	"github.com/quartet-sched/quartet/core/synergy"
+	"github.com/quartet-sched/quartet/policykit/queue"
+	"github.com/quartet-sched/quartet/policykit/synergy"
 )
 
 // TetrisConfig configures NewTetris.

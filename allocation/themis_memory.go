@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/queue"
+	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
 // What no fact of a job tells: until when its lease lasts, and how much was asked for before it came.

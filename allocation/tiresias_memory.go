@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/queue"
+	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
 // What no fact of a job tells: in which order jobs joined their queues, and what was forgotten when they rose.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
-	"github.com/quartet-sched/quartet/core/queue"
+	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
 // The rules of the Pollux artifact: two queues, threshold 57,600 device-seconds, FIFO inside, smaller jobs pass.

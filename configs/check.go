@@ -9,8 +9,8 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
-	"github.com/quartet-sched/quartet/core/cells"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/policykit/cells"
 )
 
 // maxNodes bounds the size of a cluster, far above any that exists, so that a slip of the finger does not eat the

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/cells"
+	"github.com/quartet-sched/quartet/policykit/cells"
 )
 
 // CellsConfig configures NewCells.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/synergy"
+	"github.com/quartet-sched/quartet/policykit/synergy"
 )
 
 // The modes of Synergy.

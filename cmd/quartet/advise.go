@@ -16,8 +16,8 @@ import (
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/advise"
-	"github.com/quartet-sched/quartet/core/study"
+	"github.com/quartet-sched/quartet/lab/advise"
+	"github.com/quartet-sched/quartet/lab/study"
 )
 
 // The files that advice leaves beside those of its study.

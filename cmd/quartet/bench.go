@@ -23,10 +23,10 @@ import (
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/report"
 	"github.com/quartet-sched/quartet/core/stats"
-	"github.com/quartet-sched/quartet/core/study"
 	"github.com/quartet-sched/quartet/internal/interrupt"
+	"github.com/quartet-sched/quartet/lab/report"
+	"github.com/quartet-sched/quartet/lab/study"
 )
 
 // benchFlags are the flags of bench.

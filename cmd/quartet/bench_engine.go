@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quartet-sched/quartet/core/study"
+	"github.com/quartet-sched/quartet/lab/study"
 )
 
 // engineFlags say where the shards of a study run.

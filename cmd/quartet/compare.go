@@ -10,8 +10,8 @@ import (
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/compare"
 	"github.com/quartet-sched/quartet/internal/interrupt"
+	"github.com/quartet-sched/quartet/lab/compare"
 )
 
 // compareFlags are the flags of compare.

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
-	"github.com/quartet-sched/quartet/core/compare"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/lab/compare"
 )
 
 // comparisonSchema names the form of the document. It changes when a field changes its meaning or goes away.

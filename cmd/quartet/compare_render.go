@@ -8,9 +8,9 @@ import (
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/compare"
 	"github.com/quartet-sched/quartet/core/stats"
-	"github.com/quartet-sched/quartet/core/study"
+	"github.com/quartet-sched/quartet/lab/compare"
+	"github.com/quartet-sched/quartet/lab/study"
 )
 
 // printComparison writes tables for people, one document, or the rows of the metrics.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/quartet-sched/quartet/configs"
-	"github.com/quartet-sched/quartet/core/study"
 	"github.com/quartet-sched/quartet/internal/refdata"
+	"github.com/quartet-sched/quartet/lab/study"
 )
 
 // runsOf is how many runs each study that comes with Quartet has.

@@ -10,9 +10,9 @@ import (
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/report"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/twin"
+	"github.com/quartet-sched/quartet/lab/report"
 )
 
 // pictureOfAForecast is when jobs were expected to end at a moment of a run, and when they did.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
-	"github.com/quartet-sched/quartet/core/report"
-	"github.com/quartet-sched/quartet/core/study"
+	"github.com/quartet-sched/quartet/lab/report"
+	"github.com/quartet-sched/quartet/lab/study"
 )
 
 // pictures is the folder of what the docs show.

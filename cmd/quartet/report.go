@@ -17,7 +17,7 @@ import (
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/cmd/internal/ui"
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/report"
+	"github.com/quartet-sched/quartet/lab/report"
 )
 
 func (a *app) reportCommand() *cobra.Command {

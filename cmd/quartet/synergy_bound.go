@@ -9,7 +9,7 @@ import (
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/synergy"
+	"github.com/quartet-sched/quartet/policykit/synergy"
 )
 
 func (a *app) synergyBoundCommand() *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/timeline/export"
+	"github.com/quartet-sched/quartet/lab/export"
 )
 
 // timelineFormats are what a timeline is written as.

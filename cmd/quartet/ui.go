@@ -16,7 +16,7 @@ import (
 	"github.com/quartet-sched/quartet/cmd/internal/ui"
 	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
-	"github.com/quartet-sched/quartet/core/report"
+	"github.com/quartet-sched/quartet/lab/report"
 )
 
 func (a *app) uiCommand() *cobra.Command {

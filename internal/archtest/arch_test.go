@@ -29,6 +29,7 @@ type room struct {
 
 // rooms is in order of precedence: a package belongs to the first room that holds it.
 var rooms = []room{
+	// The worlds and models that a round meets.
 	{"core/coretest", []string{"core", "core/mig"}},
 	{"core/agent", []string{"internal/unixsocket"}},
 	{"core/control", []string{"core", "core/backend", "core/workload", "internal/unixsocket"}},
@@ -39,42 +40,49 @@ var rooms = []room{
 	{"core/mig", nil},
 	{"core/workload", []string{"core", "core/goodput", "core/mig", "internal/interrupt", "internal/yamlpos"}},
 	{"core/metrics", []string{"core"}},
-	{"core/report", []string{"core/metrics", "core/stats"}},
 	{"core/timeline", []string{"core", "core/metrics"}},
 	{"core/goodput", []string{"core", "core/optim", "internal/memo", "internal/yamlpos"}},
 	{"core/optim", nil},
 	{"core/stats", nil},
-	{"core/queue", []string{"core"}},
-	{"core/promise", []string{"core", "core/queue"}},
-	{"core/stopping", []string{"core"}},
-	{"core/cells", []string{"core"}},
-	{"core/synergy", []string{"core", "core/optim"}},
 	{"core/tuning", []string{"core", "core/metrics", "core/search", "core/workload"}},
 	{"core/twin", []string{"core", "core/backend", "core/goodput", "core/sim", "core/stats", "core/workload"}},
 	{"core/synthesizer", []string{"core", "core/metrics", "core/stats", "core/twin", "core/workload"}},
 	{"core/interleave", []string{"core"}},
-	{"core/advise", []string{".", "configs", "core", "core/metrics", "core/stats", "core/study", "core/workload"}},
-	{"core/compare", []string{".", "configs", "core", "core/metrics", "core/stats", "core/study"}},
 	{"core/search", []string{"core"}},
-	{"core/study", []string{".", "configs", "core", "core/metrics", "core/stats", "core/workload", "internal/yamlpos"}},
-	{"core", []string{"core/mig"}},
-	{"admission", []string{"core", "core/cells", "core/goodput", "core/optim/...", "core/promise", "core/queue", "core/stopping"}},
-	{"allocation", []string{"core", "core/goodput", "core/interference", "core/interleave", "core/optim/...", "core/promise", "core/queue", "core/synergy"}},
+	{"core", []string{"core/mig"}}, // the language and the round
+	// What several policies share.
+	{"policykit/promise", []string{"core", "policykit/queue"}},
+	{"policykit/synergy", []string{"core", "core/optim"}},
+	{"policykit", []string{"core"}},
+	// The policies.
+	{"admission", []string{"core", "policykit/...", "core/goodput", "core/optim/..."}},
+	{"allocation", []string{"core", "policykit/...", "core/goodput", "core/interference", "core/interleave", "core/optim/..."}},
 	{"placement/score/inflation", []string{"core", "core/mig", "core/workload", "placement/score", "internal/gorand"}},
-	{"placement", []string{"core", "core/cells", "core/goodput", "core/mig", "core/optim/...", "core/queue", "core/synergy"}},
-	{"elasticity", []string{"core", "core/goodput", "core/optim/...", "core/queue", "internal/memo", "internal/yamlpos"}},
-	{"plugins", []string{"core/...", "internal/yamlpos"}},
-	{"configs", []string{"core/...", "internal/yamlpos"}},
-	{".", []string{
+	{"placement", []string{"core", "policykit/...", "core/goodput", "core/mig", "core/optim/..."}},
+	{"elasticity", []string{"core", "policykit/...", "core/goodput", "core/optim/...", "internal/memo", "internal/yamlpos"}},
+	{"plugins", []string{"core/...", "policykit/...", "internal/yamlpos"}},
+	{"configs", []string{"core/...", "policykit/...", "internal/yamlpos"}},
+	// A run from open to results, and the door to it.
+	{"internal/engine", []string{
 		"configs", "core", "core/backend", "core/backend/journal", "core/metrics", "core/sim", "core/stats", "core/synthesizer", "core/timeline",
+		"core/tuning", "core/twin", "core/workload", "admission",
+	}},
+	{".", []string{
+		"internal/engine", "configs", "core", "core/backend", "core/backend/journal", "core/metrics", "core/sim", "core/stats", "core/synthesizer", "core/timeline",
 		"core/tuning", "core/twin", "core/workload",
 		"admission/...", "allocation/...", "placement/...", "elasticity/...",
 	}},
+	// What compares and shows.
+	{"lab/report", []string{"core/metrics", "core/stats"}},
+	{"lab/export", []string{"core", "core/metrics", "core/timeline"}},
+	{"lab/study", []string{".", "configs", "core", "core/metrics", "core/stats", "core/workload", "internal/yamlpos"}},
+	{"lab/advise", []string{".", "configs", "core", "core/metrics", "core/stats", "core/workload", "lab/study"}},
+	{"lab/compare", []string{".", "configs", "core", "core/metrics", "core/stats", "lab/study"}},
 	{"cmd", []string{"..."}},
 	{"tools/kube", []string{"internal/kubecluster", "internal/kubetrainee"}},
 	{"tools/kubereality", []string{".", "configs", "core/...", "internal/kubecluster", "internal/kubetrainee"}},
 	{"tools/kubespeed", []string{"core/...", "internal/kubecluster", "admission", "allocation", "elasticity", "placement"}},
-	{"tools", []string{".", "configs", "core/..."}},
+	{"tools", []string{".", "configs", "core/...", "policykit/...", "lab/..."}},
 	{"examples/embed", []string{".", "core/..."}},
 	{"examples", []string{"core", "core/agent", "core/goodput"}},
 	{"internal/yamlpos", []string{"core"}},
@@ -139,7 +147,7 @@ func within(folder, pattern string) bool {
 
 // decides reports whether the code in a folder takes part in decisions, which must repeat to the byte.
 func decides(folder string) bool {
-	for _, r := range [...]string{".", "core/...", "admission/...", "allocation/...", "placement/...", "elasticity/..."} {
+	for _, r := range [...]string{".", "core/...", "internal/engine/...", "lab/...", "policykit/...", "admission/...", "allocation/...", "placement/...", "elasticity/..."} {
 		if within(folder, r) {
 			return !within(folder, "core/coretest/...") && !within(folder, "core/backend/...") && !within(folder, "core/control/...")
 		}

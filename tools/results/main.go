@@ -1,6 +1,6 @@
 // Command results measures every reproduction again and writes the tables of docs/results: what stands between
 // <!-- table NAME --> and <!-- end --> there is replaced, the words around it stay.
-// Its runs are those of studies, one of package core/study for each table or part of one; processor times alone are measured beside
+// Its runs are those of studies, one of package lab/study for each table or part of one; processor times alone are measured beside
 // them, see timed.
 //
 // Usage: go run ./tools/results -quartet PATH [-write docs/results] [-only NAME,NAME] [-keep DIR] [-j RUNS], with QUARTET_DATA set.

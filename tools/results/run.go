@@ -20,7 +20,7 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
-	"github.com/quartet-sched/quartet/core/study"
+	"github.com/quartet-sched/quartet/lab/study"
 )
 
 // bench runs what tables need, as a study: runs that were kept are not run again, whichever table wanted them first.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/quartet-sched/quartet"
-	"github.com/quartet-sched/quartet/core/study"
+	"github.com/quartet-sched/quartet/lab/study"
 )
 
 // Runs are those of their compositions, at the seeds of these; what was run is kept, and equal runs are one.

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quartet-sched/quartet/core/report"
 	"github.com/quartet-sched/quartet/internal/browser"
+	"github.com/quartet-sched/quartet/lab/report"
 )
 
 var look = flag.String("ui.look", "", "folder for pictures of the pages that tests open")

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core/control"
-	"github.com/quartet-sched/quartet/core/report"
+	"github.com/quartet-sched/quartet/lab/report"
 )
 
 // A Watch is the source of a run that goes on.

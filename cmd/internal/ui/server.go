@@ -19,7 +19,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/quartet-sched/quartet/core/report"
+	"github.com/quartet-sched/quartet/lab/report"
 )
 
 // A Server answers for a folder of runs, or for one run.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quartet-sched/quartet/core/report"
+	"github.com/quartet-sched/quartet/lab/report"
 )
 
 // still is a scheduler that always says the same.
