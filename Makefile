@@ -239,7 +239,7 @@ forecasts: ## measure how forecasts of published workloads hold, and write the t
 	$(GO) test -count=1 -timeout=60m ./core/twin -run='^TestForecastsOfPublishedWorkloads$$' -v -forecasts.write=$(CURDIR)/docs/results/forecasts.md
 
 synthesize: ## measure the choice between twelve compositions on twenty workloads, with and without errors of declared work, and write its table (QUARTET_DATA; some ten minutes of two processors)
-	$(GO) test -count=1 -timeout=120m . -run='^TestSynthesizerStudy$$' -v -synthesize.write=$(CURDIR)/docs/results/synthesizer.md
+	$(GO) test -count=1 -timeout=120m ./internal/engine -run='^TestSynthesizerStudy$$' -v -synthesize.write=$(CURDIR)/docs/results/synthesizer.md
 
 pictures: ## draw the pictures of the docs (QUARTET_DATA, for those of pools)
 	$(GO) test -count=1 ./cmd/quartet -run='^TestPictures' -update

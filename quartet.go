@@ -1,8 +1,8 @@
 // Package quartet composes a GPU-cluster scheduler of four parts and simulates it, runs it, or tells what it would do next.
 //
 // A Catalog lists the components there are: Builtins, and one's own beside them. Load, Parse and Compose choose from it and
-// yield a Composition, which Simulate, Run and Plan carry out. What a run came to is a value, a Result; files are written
-// only where a folder is named.
+// return a Composition, whose methods carry it out: Simulate, Run, Plan, and Twin, from which a Forecast or a WhatIf is made.
+// What a run came to is a value, a Result; files are written only where a folder is named.
 //
 // The package links no client of an engine: backends of real machines are brought by the caller, with Catalog.WithBackend.
 package quartet
@@ -10,127 +10,26 @@ package quartet
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/metrics"
-	"github.com/quartet-sched/quartet/core/synthesizer"
-	"github.com/quartet-sched/quartet/core/twin"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/internal/engine"
 )
-
-// Catalog lists the components that a config may name, by the slot they fill.
-type Catalog = configs.Catalog
-
-// Options say which files and settings a composition is loaded from.
-type Options = configs.Options
-
-// Spec is a config in the form that the file has.
-type Spec = configs.File
-
-type (
-	// Cluster is the machines of a Spec.
-	Cluster = configs.Cluster
-	// NodeGroup is a group of equal nodes.
-	NodeGroup = configs.NodeGroup
-	// Round says when rounds are held.
-	Round = configs.Round
-	// Measure says which jobs a summary covers.
-	Measure = configs.Measure
-	// Sample says which jobs of the workload of a Spec take part, and how dense they come.
-	Sample = workload.Sample
-	// Estimate says what policies are told of the work of a job.
-	Estimate = workload.Estimate
-	// Pipeline is the policies of a Spec.
-	Pipeline = configs.Pipeline
-	// Elasticity is the policies for jobs and for the cluster.
-	Elasticity = configs.Elasticity
-	// Policy is a component of the pipeline.
-	Policy = configs.Policy
-	// Part is any other component.
-	Part = configs.Part
-)
-
-// Composition is a checked composition of components with a cluster and a workload. Its fields may be set before it is
-// carried out; the zero values write no file, measure no time and log nothing.
-type Composition struct {
-	*configs.Config
-
-	// Dir is the folder that Simulate and Run write into. Simulate never writes over the files of another run: see
-	// Result.Dir. Empty for no files.
-	Dir string
-	// Keep keeps the content of the files in Result.Files, whether they are written or not.
-	Keep bool
-	// Brief leaves out Result.Jobs, for a caller to whom the files suffice: a large workload has many.
-	Brief bool
-	// Jobs are the workload of the config where it was loaded already, by LoadWorkload. Several runs may share it, also at the same
-	// time: nothing changes a workload that was loaded.
-	Jobs *workload.Workload
-	// Log takes what components log.
-	Log *slog.Logger
-	// Stopwatch tells the time from any fixed moment. Without one the summary knows no wall time and no decision times, and
-	// is the same whenever the run is repeated.
-	Stopwatch func() time.Duration
-	// Observers are told of every round.
-	Observers []core.Observer
-	// Watch makes an observer that may also look at the pipeline of the run, and at its world, when it is told of a round: it forks them, and changes nothing.
-	Watch func(*core.Pipeline, core.Backend) core.Observer
-	// Foretell is told of forecasts of a run on real machines, from time to time, by another goroutine; nil for none.
-	Foretell func(*twin.Forecast)
-	// NotForetold is told why a run is not forecast while it goes on, where Foretell asks for that; empty when that is over. nil for nobody who wants to know.
-	NotForetold func(why string)
-	// Attach lets people watch a run and give it orders.
-	Attach func(Session) (Attachment, error)
-	// Follow is told how to put other policies in the place of those that decide, when a run on real machines begins. What it
-	// returns is called when the run has ended.
-	Follow func(context.Context, Takeover) (stop func())
-	// Note is told what people should know of the run that is neither a result nor an error.
-	Note func(text string)
-	// Fresh has Run stop and forget what is left of an unfinished run in the same folder.
-	Fresh bool
-	// Plugins tells of the policies in processes of their own; nil when there are none.
-	Plugins Plugins
-
-	chosen  func(alternative int)                         // is told who takes over, between two rounds; nil for nobody
-	believe func(*workload.Workload) synthesizer.Believer // in the place of what the run teaches; nil outside of tests
-}
-
-// Plugins tells of policies in processes of their own.
-type Plugins interface {
-	// Used lists the plugins that took part.
-	Used() []Plugin
-	// Troubles lists the plugins that failed in a run that went on.
-	Troubles() []metrics.Trouble
-}
 
 // Load reads the composition that config files describe. An error is a core.Diagnostics with every problem found.
-func Load(c Catalog, o Options) (*Composition, error) {
-	config, err := configs.Load(c, o)
-	return compositionOf(config, err)
-}
+func Load(c Catalog, o Options) (*Composition, error) { return engine.Load(c, o) }
 
 // Parse is Load for a config in memory; name stands for it in diagnostics.
 func Parse(c Catalog, name, config string, o Options) (*Composition, error) {
-	parsed, err := configs.Parse(c, name, []byte(config), o)
-	return compositionOf(parsed, err)
+	return engine.Parse(c, name, config, o)
 }
 
 // Compose is Load for a config that a program makes, beginning with NewSpec.
-func Compose(c Catalog, s Spec) (*Composition, error) {
-	config, err := configs.Build(c, s, Options{})
-	return compositionOf(config, err)
-}
+func Compose(c Catalog, s Spec) (*Composition, error) { return engine.Compose(c, s) }
 
 // NewSpec is a config in which only what has no default is missing: the nodes of a cluster, a workload and an allocation.
 func NewSpec() Spec { return configs.DefaultFile() }
-
-func compositionOf(c *configs.Config, err error) (*Composition, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &Composition{Config: c}, nil
-}
 
 // Simulate loads a composition and simulates it.
 func Simulate(ctx context.Context, c Catalog, o Options) (*Result, error) {
@@ -141,50 +40,28 @@ func Simulate(ctx context.Context, c Catalog, o Options) (*Result, error) {
 	return composition.Simulate(ctx)
 }
 
+// LoadWorkload reads or generates the jobs of a config, takes the sample that it names, and sets what policies know of their work. A
+// Composition may be given the result, and several may share it. A nil log discards.
+func LoadWorkload(ctx context.Context, c *configs.Config, log *slog.Logger) (*workload.Workload, error) {
+	return engine.LoadWorkload(ctx, c, log)
+}
+
+// SelectJobs is LoadWorkload for jobs that were read already, which it leaves as they are.
+func SelectJobs(c *configs.Config, source *workload.Workload) (*workload.Workload, error) {
+	return engine.SelectJobs(c, source)
+}
+
 // Given is the factory of a component that is there already. The component serves one run: give the next one another.
 func Given[S any](name string, component S) core.Factory[S] {
 	info := core.Info{Type: name, Summary: "given by the program"}
 	return core.NewFactory(info, core.None{}, func(core.None, core.Settings) (S, error) { return component, nil })
 }
 
-func (c *Composition) logger() *slog.Logger {
-	if c.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return c.Log
-}
+// LoadManifest reads the manifest of any run of this or an older program, also of one that failed or was interrupted.
+func LoadManifest(path string) (*Manifest, error) { return engine.LoadManifest(path) }
 
-func (c *Composition) note(text string) {
-	if c.Note != nil {
-		c.Note(text)
-	}
-}
+// ReadManifest reads the manifest of a run that can be repeated, and refuses any other with a core.Diagnostics.
+func ReadManifest(path string) (*Manifest, error) { return engine.ReadManifest(path) }
 
-// stopwatch tells the time from now on; that of a composition without a stopwatch stands still.
-func (c *Composition) stopwatch() func() time.Duration {
-	if c.Stopwatch == nil {
-		return func() time.Duration { return 0 }
-	}
-	begin := c.Stopwatch()
-	return func() time.Duration { return c.Stopwatch() - begin }
-}
-
-func (c *Composition) pluginsUsed() []Plugin {
-	if c.Plugins == nil {
-		return nil
-	}
-	return c.Plugins.Used()
-}
-
-func (c *Composition) troubles() []metrics.Trouble {
-	if c.Plugins == nil {
-		return nil
-	}
-	return c.Plugins.Troubles()
-}
-
-// File is a file of a run.
-type File struct {
-	Digest
-	Content []byte // only with Composition.Keep
-}
+// ReadBuild reads what the running program was built from.
+func ReadBuild() Build { return engine.ReadBuild() }

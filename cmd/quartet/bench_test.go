@@ -15,6 +15,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/internal/engine"
 )
 
 // loaded is a shipped composition with its workload, ready to be run again and again.
@@ -37,7 +38,7 @@ func loaded(b *testing.B, file string, sets ...string) (*configs.Config, *worklo
 func simulateOnly(b *testing.B, c *configs.Config, jobs *workload.Workload) int {
 	b.Helper()
 	ctx := context.Background()
-	stages, err := quartet.BuildStages(c, nil)
+	stages, err := engine.BuildStages(c, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/internal/engine"
 	"github.com/quartet-sched/quartet/plugins/loopback"
 )
 
@@ -43,7 +44,7 @@ func TestEstimatesThroughTheWire(t *testing.T) {
 		if wired {
 			return filesOf(t, c, jobs, remoteStages(t, loopback.Dial, c))
 		}
-		stages, err := quartet.BuildStages(c, nil)
+		stages, err := engine.BuildStages(c, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

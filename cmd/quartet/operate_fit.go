@@ -7,13 +7,13 @@ import (
 	"math"
 	"slices"
 
-	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/internal/engine"
 )
 
 // noteMisfits tells of jobs that were handed in and need more devices than the nodes have: they wait for nodes of pools, or the next
@@ -53,7 +53,7 @@ func misfit(job *workload.Job, c *core.Cluster) string {
 	var all core.Capacity
 	all.Count(c)
 	if capacity, _ := all.For(c, spec); spec.MinReplicas > capacity {
-		return quartet.Misfit(job, c, spec.MinReplicas, capacity).Summary + "; the next round will reject it, unless nodes are to join"
+		return engine.Misfit(job, c, spec.MinReplicas, capacity).Summary + "; the next round will reject it, unless nodes are to join"
 	}
 	return fmt.Sprintf("job %q needs %d devices, and the nodes that are there have %d that it can run on; it waits for nodes of a pool%s",
 		spec.Name, spec.MinReplicas, present, whenEnough(spec, &there, c))

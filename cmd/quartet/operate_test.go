@@ -26,13 +26,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/internal/engine"
 )
 
 // operated is a backend that takes orders and carries none out.
@@ -94,7 +94,7 @@ func scheduler(t *testing.T, o *operated, more ...core.Event) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	stages, err := quartet.BuildStages(config, log)
+	stages, err := engine.BuildStages(config, log)
 	if err != nil {
 		t.Fatal(err)
 	}

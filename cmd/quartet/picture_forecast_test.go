@@ -12,6 +12,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/twin"
+	"github.com/quartet-sched/quartet/internal/engine"
 	"github.com/quartet-sched/quartet/lab/report"
 )
 
@@ -36,7 +37,7 @@ backend: {type: simulator, config: {restart_overhead: 30s}}
 	}
 	config := *c.Backend.Config.(*sim.Config)
 	beliefs, forecaster := twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent, Config: &config}), twin.NewForecaster(c.Seed)
-	policies := quartet.PoliciesOf(c.Config, true)
+	policies := engine.PoliciesOf(c.Config, true)
 	var forecast *twin.Forecast
 	ends := map[core.JobID]float64{}
 	due := 0.0

@@ -13,6 +13,7 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/local"
+	"github.com/quartet-sched/quartet/internal/engine"
 )
 
 // With every composition that comes with Quartet and can run real jobs, the first round is the one that was planned,
@@ -54,7 +55,7 @@ jobs:
 				if err != nil {
 					t.Fatal(err)
 				}
-				stages, err := quartet.BuildStages(c, a.logger())
+				stages, err := engine.BuildStages(c, a.logger())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -67,7 +68,7 @@ jobs:
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := core.NewPipeline(cluster, stages, c.Round.Options(), nil).Run(t.Context(), quartet.Late(world, seconds)); err != nil {
+				if err := core.NewPipeline(cluster, stages, c.Round.Options(), nil).Run(t.Context(), engine.Late(world, seconds)); err != nil {
 					t.Fatal(err)
 				}
 				for _, change := range world.Changes() {
@@ -75,7 +76,7 @@ jobs:
 				}
 				return started
 			}
-			plan := round(quartet.FirstRoundSeconds)
+			plan := round(engine.FirstRoundSeconds)
 			if len(plan) == 0 {
 				t.Error("nothing is to start on an idle cluster")
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/internal/engine"
 	"github.com/quartet-sched/quartet/plugins/host"
 	"github.com/quartet-sched/quartet/plugins/loopback"
 	"github.com/quartet-sched/quartet/plugins/sdk"
@@ -39,7 +40,7 @@ pipeline:
 // outOfProcess names which stages of a composition run in a process of their own.
 var outOfProcess = map[string]func(testing.TB, way, *configs.Config) core.Stages{
 	"allocation": func(t testing.TB, by way, c *configs.Config) core.Stages {
-		stages, err := quartet.BuildStages(c, nil)
+		stages, err := engine.BuildStages(c, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +98,7 @@ func pair(b *testing.B, c *configs.Config, jobs *workload.Workload, isolate func
 	var directCPU, isolatedCPU time.Duration
 	rounds := 0
 	for b.Loop() {
-		stages, err := quartet.BuildStages(c, nil)
+		stages, err := engine.BuildStages(c, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -118,7 +119,7 @@ func pair(b *testing.B, c *configs.Config, jobs *workload.Workload, isolate func
 		for i := range with {
 			added = append(added, with[i]-without[i])
 		}
-		if err := quartet.CloseStages(&stages); err != nil {
+		if err := engine.CloseStages(&stages); err != nil {
 			b.Fatal(err)
 		}
 		isolatedCPU += cpuOfAll(b) - used
@@ -223,7 +224,7 @@ func BenchmarkChanged(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			direct, err := quartet.BuildStages(c, nil)
+			direct, err := engine.BuildStages(c, nil)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -255,7 +256,7 @@ func BenchmarkChanged(b *testing.B) {
 			for name, t := range took {
 				b.ReportMetric(t.Seconds()*1e6/float64(b.N), name)
 			}
-			if err := errors.Join(quartet.CloseStages(&counted), quartet.CloseStages(&isolated)); err != nil {
+			if err := errors.Join(engine.CloseStages(&counted), engine.CloseStages(&isolated)); err != nil {
 				b.Fatal(err)
 			}
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/engine"
 )
 
 // restless is an allocator that does not say how long its answers stand, and so is asked in every round, as all stages are then.
@@ -68,7 +69,7 @@ func TestRoundsThatAreNotHeldWouldChangeNothing(t *testing.T) {
 					}
 					var runs [2][3]string
 					for i := range runs {
-						stages, err := quartet.BuildStages(c, nil)
+						stages, err := engine.BuildStages(c, nil)
 						if err != nil {
 							t.Fatal(err)
 						}

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/internal/engine"
 )
 
 // still is a backend on which nothing happens.
@@ -45,7 +45,7 @@ func TestAQuietRoundAllocatesNothing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				stages, err := quartet.BuildStages(c, nil)
+				stages, err := engine.BuildStages(c, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

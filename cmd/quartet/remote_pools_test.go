@@ -7,6 +7,7 @@ import (
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/internal/engine"
 	"github.com/quartet-sched/quartet/plugins/loopback"
 )
 
@@ -47,7 +48,7 @@ func TestScalersThroughTheWire(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			direct, err := quartet.BuildStages(c, nil)
+			direct, err := engine.BuildStages(c, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +58,7 @@ func TestScalersThroughTheWire(t *testing.T) {
 				t.Fatalf("%d nodes joined: the test shows nothing", n)
 			}
 			for label, by := range map[string]way{"in memory": loopback.Dial, "own process": ownProcess} {
-				stages, err := quartet.BuildStages(c, nil)
+				stages, err := engine.BuildStages(c, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -20,6 +20,7 @@ import (
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
+	"github.com/quartet-sched/quartet/internal/engine"
 	"github.com/quartet-sched/quartet/internal/pythontest"
 	"github.com/quartet-sched/quartet/plugins/host"
 	"github.com/quartet-sched/quartet/plugins/loopback"
@@ -187,7 +188,7 @@ func TestSameBytesThroughTheWire(t *testing.T) {
 				t.Fatal(err)
 			}
 			jobs.Jobs = jobs.Jobs[:min(jobsThroughTheWire(name), len(jobs.Jobs))]
-			direct, err := quartet.BuildStages(c, nil)
+			direct, err := engine.BuildStages(c, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -223,7 +224,7 @@ func TestSameBytesWithReviews(t *testing.T) {
 		t.Fatal(err)
 	}
 	jobs.Jobs = jobs.Jobs[:60]
-	direct, err := quartet.BuildStages(c, nil)
+	direct, err := engine.BuildStages(c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +250,7 @@ func TestSameBytesWithReviews(t *testing.T) {
 		}
 		t.Setenv("PYTHONPATH", folder)
 		b := host.Binary{Name: "policies", Path: python, Args: []string{filepath.Join(folder, "tests", "policies.py")}, StartTimeout: 20 * time.Second}
-		stages, err := quartet.BuildStages(c, nil)
+		stages, err := engine.BuildStages(c, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

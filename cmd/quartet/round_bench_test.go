@@ -9,6 +9,7 @@ import (
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/engine"
 )
 
 // BenchmarkRound10kGPUs5kJobs is a round of the default composition, from respond to the changes taken in, over 5,000 jobs
@@ -29,7 +30,7 @@ func BenchmarkRound10kGPUs5kJobs(b *testing.B) {
 	}
 	for b.Loop() {
 		var t roundTimer
-		stages, err := quartet.BuildStages(c, nil)
+		stages, err := engine.BuildStages(c, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/engine"
 	"github.com/quartet-sched/quartet/placement"
 	"github.com/quartet-sched/quartet/plugins/loopback"
 	"github.com/quartet-sched/quartet/plugins/sdk"
@@ -123,7 +124,7 @@ func TestSharedDevicesThroughTheWire(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			direct, err := quartet.BuildStages(config, nil)
+			direct, err := engine.BuildStages(config, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/internal/engine"
 )
 
 // BenchmarkShared10kGPUs is the simulation of jobs that come to 10,000 devices and go, most of which ask for a part of one: pipeline, stages, simulator and
@@ -117,7 +117,7 @@ func (t *sharedTotal) ObserveRound(r *core.Report) error {
 // simulate runs jobs until the last was submitted, and measures from when the first ones were.
 func (t *sharedTotal) simulate(b *testing.B, c *configs.Config, jobs *workload.Workload, first int) {
 	b.Helper()
-	stages, err := quartet.BuildStages(c, nil)
+	stages, err := engine.BuildStages(c, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

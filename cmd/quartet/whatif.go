@@ -15,6 +15,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/internal/engine"
 )
 
 // whatIfFlags say what might be done to a run.
@@ -187,7 +188,7 @@ func (f *whatIfFlags) drained(found *core.Diagnostics) func(jobs, nodes []string
 		if nodes == nil {
 			return nil
 		}
-		*found = append(*found, quartet.CheckDrain(f.drain, nodes)...)
+		*found = append(*found, engine.CheckDrain(f.drain, nodes)...)
 		return found.Err()
 	}
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/twin"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/internal/engine"
 )
 
 // policies are second instances of those of a composition.
 func policies(c *quartet.Composition, same bool) twin.Policies {
 	return twin.Policies{
-		Make: func() (core.Stages, error) { return quartet.BuildStages(c.Config, nil) },
-		End:  quartet.CloseStages, Options: c.Round.Options(), Same: same,
+		Make: func() (core.Stages, error) { return engine.BuildStages(c.Config, nil) },
+		End:  engine.CloseStages, Options: c.Round.Options(), Same: same,
 	}
 }
 

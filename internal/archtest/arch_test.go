@@ -86,6 +86,7 @@ var rooms = []room{
 	{"examples/embed", []string{".", "core/..."}},
 	{"examples", []string{"core", "core/agent", "core/goodput"}},
 	{"internal/yamlpos", []string{"core"}},
+	{"internal/doortest", []string{".", "core", "core/workload"}},
 	{"internal/kubetrainee", []string{"core", "core/agent", "core/goodput", "core/workload", "internal/kubecluster"}},
 	{"internal", nil},
 }
@@ -310,6 +311,9 @@ func TestImportFault(t *testing.T) {
 		"cmd imports a stage":                {"cmd/quartet", module + "/allocation", false},
 		"core imports cobra":                 {"core", "github.com/spf13/cobra", true},
 		"a room that the list does not know": {"extras", module + "/core", true},
+		"acceptance goes by the door":        {"internal/doortest", module, false},
+		"acceptance reaches past the door":   {"internal/doortest", module + "/internal/engine", true},
+		"a study reaches past the door":      {"lab/study", module + "/internal/engine", true},
 		"anyone imports the library":         {"extras", "strings", false},
 	}
 	for name, tc := range cases {

@@ -369,7 +369,7 @@ func (h *held) workload(ctx context.Context, r *Run, c *configs.Config) (*worklo
 		if err != nil {
 			return nil, err
 		}
-		return quartet.ChooseJobs(c, source)
+		return quartet.SelectJobs(c, source)
 	})
 }
 

@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"runtime"
+	"runtime/debug"
+)
+
+// Build says what the running program was built from.
+type Build struct {
+	Version      string       `json:"version"` // of Quartet
+	Commit       string       `json:"commit"`  // of the program's own repository
+	Go           string       `json:"go"`
+	Platform     string       `json:"platform"`
+	Dependencies []Dependency `json:"dependencies"`
+}
+
+// Dependency is a module that the program was built with.
+type Dependency struct {
+	Module  string `json:"module"`
+	Version string `json:"version"`
+}
+
+const (
+	unknownBuild = "unknown"
+	modulePath   = "github.com/quartet-sched/quartet"
+)
+
+// ReadBuild tells what the running program was built from.
+func ReadBuild() Build {
+	b := Build{Version: unknownBuild, Commit: unknownBuild, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	if info.Main.Version != "" {
+		b.Version = info.Main.Version
+	}
+	modified := false
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.modified":
+			modified = s.Value == "true"
+		}
+	}
+	if modified {
+		b.Commit += "-modified"
+	}
+	for _, d := range info.Deps {
+		embedded := d.Path == modulePath
+		if d.Replace != nil {
+			d = d.Replace
+		}
+		if embedded {
+			b.Version = d.Version
+		}
+		b.Dependencies = append(b.Dependencies, Dependency{Module: d.Path, Version: d.Version})
+	}
+	return b
+}

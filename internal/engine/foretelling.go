@@ -1,0 +1,219 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/twin"
+)
+
+// A run on real machines is forecast while it goes on, in a goroutine of its own: what its pipeline does for it is to copy its state.
+const (
+	foretellEvery = 5 * time.Second // at the most often
+	foretellPart  = 100             // times as long as a forecast took passes until the next
+	copyPart      = 1000            // times as long as the pipeline copied its state
+	foretellDraws = 8
+	lateEvery     = time.Second // that it is looked whether a round is still to be forecast
+)
+
+// foretelling observes a run and forecasts it.
+type foretelling struct {
+	tell       func(*twin.Forecast)
+	inForce    func() *configs.Config
+	pipeline   *core.Pipeline
+	stopwatch  func() time.Duration
+	beliefs    *twin.Beliefs
+	forecaster *twin.Forecaster
+	seed       uint64
+	kept       *keeping // nil for nothing that is kept
+	failed     func(error)
+	trouble    string // of the last forecast; of the goroutine that forecasts
+	not        string // why nothing is forecast, as it was told last; of the goroutine of the pipeline
+	tellNot    func(why string)
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+	mutex  sync.Mutex
+	busy   bool
+	late   bool // a round was held since the state was copied last
+	due    time.Duration
+
+	idle sync.Mutex // the pipeline has it, but while it waits for what happens next
+}
+
+// foretell begins to forecast a run; nil where nobody asks for it, or a policy lives in a process of its own: a second one would cost more than a forecast is worth.
+func (e *execution) foretell(ctx context.Context, pipeline *core.Pipeline, parts *policies, kept *keeping) *foretelling {
+	if e.Foretell == nil || e.Stopwatch == nil {
+		return nil
+	}
+	tellNot := e.NotForetold
+	if tellNot == nil {
+		tellNot = func(string) {}
+	}
+	f := &foretelling{
+		tell: e.Foretell, inForce: parts.decides, pipeline: pipeline, stopwatch: e.stopwatch,
+		beliefs: twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent}), forecaster: newForecaster(e.Seed), seed: e.Seed,
+		failed: func(err error) { e.log.Warn("no forecast", "error", err) }, tellNot: tellNot,
+	}
+	if f.kept = kept; kept != nil {
+		kept.take(f.forecaster)
+	}
+	f.ctx, f.cancel = context.WithCancel(ctx)
+	f.idle.Lock()
+	f.group.Go(f.catchUp)
+	return f
+}
+
+// remote are the policies of a config that live in processes of their own.
+func remote(c *configs.Config) (ids []string) {
+	add := func(id string, is bool) {
+		if is {
+			ids = append(ids, id)
+		}
+	}
+	for i := range c.Admission {
+		add(c.Admission[i].ID, c.Admission[i].Remote != nil)
+	}
+	add(c.Allocation.ID, c.Allocation.Remote != nil)
+	add(c.Placement.ID, c.Placement.Remote != nil)
+	add(c.Elasticity.ID, c.Elasticity.Remote != nil)
+	add(c.Scaler.ID, c.Scaler.Remote != nil)
+	return ids
+}
+
+// notForetold says why a run by a config is not forecast while it goes on; empty where it is.
+func notForetold(c *configs.Config) string {
+	switch ids := remote(c); len(ids) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("not forecast while it runs: %s is a process of its own; quartet forecast starts a second one", ids[0])
+	default:
+		return fmt.Sprintf("not forecast while it runs: %s are processes of their own; quartet forecast starts second ones", strings.Join(ids, " and "))
+	}
+}
+
+// newForecaster forecasts beside the rounds.
+func newForecaster(seed uint64) *twin.Forecaster {
+	f := twin.NewForecaster(seed)
+	f.Beside = true
+	return f
+}
+
+// ObserveRound learns from a round, and begins to forecast when it is time.
+func (f *foretelling) ObserveRound(r *core.Report) error {
+	if err := f.beliefs.ObserveRound(r); err != nil {
+		return err
+	}
+	if err := f.learn(r); err != nil {
+		return err
+	}
+	now := f.stopwatch()
+	config := f.inForce()
+	not := notForetold(config)
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.kept != nil {
+		f.kept.round = max(f.kept.round, r.View.Round)
+	}
+	if not != f.not {
+		f.not = not
+		f.tellNot(not)
+	}
+	if f.late = not == "" && len(r.View.Active)+len(f.pipeline.Pending()) > 0; f.late && !r.Repeated {
+		f.begin(now, config)
+	}
+	return nil
+}
+
+// begin begins to forecast the last round, if it is time and nothing is being forecast. The caller has the mutex, and the pipeline is between two rounds.
+func (f *foretelling) begin(now time.Duration, config *configs.Config) {
+	if f.busy || now < f.due {
+		return
+	}
+	f.busy, f.late = true, false
+	still, beliefs := twin.Take(f.pipeline), f.beliefs.Clone()
+	copied := f.stopwatch() - now
+	f.group.Go(func() { f.forecast(still, beliefs, config, now, copied) })
+}
+
+// catchUp forecasts rounds for which it was no time when they were held, and after which nothing happens: until the context is done.
+func (f *foretelling) catchUp() {
+	ticker := time.NewTicker(lateEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-f.ctx.Done():
+			return
+		case <-ticker.C:
+			f.beginLate()
+		}
+	}
+}
+
+// beginLate begins to forecast the last round if nobody did, unless another one is being held.
+func (f *foretelling) beginLate() {
+	if !f.idle.TryLock() {
+		return
+	}
+	defer f.idle.Unlock()
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.late {
+		f.begin(f.stopwatch(), f.inForce())
+	}
+}
+
+// between are the waits between rounds, in which the state of the pipeline may be copied.
+type between struct {
+	core.Backend
+	idle *sync.Mutex
+}
+
+// Next waits for what happens next.
+func (b between) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	b.idle.Unlock()
+	defer b.idle.Lock()
+	return b.Backend.Next(ctx, w)
+}
+
+// forecast forecasts, and says when the next time is.
+func (f *foretelling) forecast(still *twin.Still, beliefs *twin.Beliefs, config *configs.Config, begun, copied time.Duration) {
+	forecast, err := f.forecaster.Forecast(f.ctx, still, PoliciesOf(config, true), beliefs, min(foretellDraws, twin.DrawsFor(len(still.Unfinished()))))
+	switch {
+	case f.ctx.Err() != nil:
+	case err != nil:
+		if f.trouble != err.Error() { // once
+			f.trouble = err.Error()
+			f.failed(err)
+		}
+	default:
+		f.trouble = ""
+		if f.kept != nil {
+			f.kept.some = true
+		}
+	}
+	f.keepNow(f.stopwatch(), false)
+	now := f.stopwatch()
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if err == nil && f.ctx.Err() == nil && f.not == "" { // no other policies took over meanwhile of which nothing is expected
+		f.tell(forecast)
+	}
+	f.busy, f.due = false, now+max(foretellEvery, foretellPart*(now-begun), copyPart*copied)
+}
+
+// end waits until nothing is forecast any more.
+func (f *foretelling) end() {
+	if f != nil {
+		f.cancel()
+		f.group.Wait()
+		f.keepNow(0, true)
+	}
+}

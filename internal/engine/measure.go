@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// measured is the window of a run over a workload.
+func measured(c *configs.Config, w *workload.Workload) (metrics.Window, error) {
+	m := &c.Measure
+	if w.React != nil && !m.Whole() {
+		return metrics.Window{}, core.Diagnostics{{Path: "measure", Summary: "the workload submits jobs by what becomes of earlier ones: nobody knows how many there will be", Hint: "leave it out"}}
+	}
+	jobs := len(w.Jobs)
+	window := metrics.Window{First: core.JobID(m.FirstJob), Last: core.JobID(m.LastJob)}
+	if m.WarmUpRatio > 0 || m.CoolDownRatio > 0 {
+		const rounding = 1e-9 // 0.07 of 100 jobs are 7
+		window.First = core.JobID(math.Ceil(m.WarmUpRatio*float64(jobs) - rounding))
+		window.Last = core.JobID(jobs-1) - core.JobID(math.Ceil(m.CoolDownRatio*float64(jobs)-rounding))
+		if window.Last < window.First {
+			return metrics.Window{}, core.Diagnostics{{Path: "measure", Summary: fmt.Sprintf("leaves none of %d jobs", jobs)}}
+		}
+	}
+	if last := max(window.First, window.Last); last > 0 && int(last) >= jobs {
+		return metrics.Window{}, core.Diagnostics{{
+			Path: "measure", Summary: fmt.Sprintf("covers job %d, and the workload ends with job %d", last, jobs-1),
+		}}
+	}
+	return window, nil
+}
+
+// ending ends a run when the jobs have ended that it is about: what the others come to is nobody's concern.
+type ending struct {
+	core.Backend
+	window metrics.Window
+	left   int
+}
+
+// ObserveRound counts the jobs of the window that ended.
+func (e *ending) ObserveRound(r *core.Report) error {
+	e.left -= len(e.window.Among(r.Ended))
+	return nil
+}
+
+// Next tells what happened, until nothing more matters.
+func (e *ending) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	if e.left <= 0 && e.window != metrics.AllJobs {
+		return core.Observation{}, io.EOF
+	}
+	return e.Backend.Next(ctx, w)
+}
