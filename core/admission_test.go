@@ -37,7 +37,7 @@ func (rejectFirst) Admit(_ context.Context, _ *core.View, waiting []*core.Job) (
 func TestARejectionAsksEarlierAdmittersAgain(t *testing.T) {
 	stages := steady(forEver)
 	stages.Admission = []core.Component[core.Admitter]{{ID: "admission/one", Policy: oneAtATime{}}, {ID: "admission/reject", Policy: rejectFirst{}}}
-	p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+	p := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 	seen := core.Observation{NowSeconds: 60, Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4)}}
 	b := &script{}
 	if err := p.Round(context.Background(), seen, b); err != nil {
@@ -67,7 +67,7 @@ func TestAdmittersAreNotShownWhatIsRejected(t *testing.T) {
 	stages.Admission = []core.Component[core.Admitter]{
 		{ID: "admission/before", Policy: onlooker{&before}}, {ID: "admission/reject", Policy: rejectFirst{}}, {ID: "admission/after", Policy: onlooker{&after}},
 	}
-	p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+	p := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 	seen := core.Observation{NowSeconds: 60, Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4), submit(2, 0, 9)}}
 	b := &script{}
 	if err := p.Round(context.Background(), seen, b); err != nil {

@@ -114,7 +114,7 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 	for name, tc := range wrongAnswers() {
 		t.Run(name, func(t *testing.T) {
 			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2), submit(1, 0, 2)}}}}
-			err := core.NewPipeline(twoNodes(), tc.stages, core.RoundOptions{IntervalSeconds: 60}, nil).Run(context.Background(), b)
+			err := core.NewPipeline(twoNodes(), tc.stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}}).Run(context.Background(), b)
 			broken, ok := errors.AsType[*core.InvariantError](err)
 			if !ok {
 				t.Fatalf("error %v, want a broken invariant", err)
@@ -155,7 +155,7 @@ func TestUncommonAnswersAreTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2), submit(1, 0, 2)}}}}
-			if err := core.NewPipeline(twoNodes(), f.stages(), core.RoundOptions{IntervalSeconds: 60}, nil).Run(context.Background(), b); err != nil {
+			if err := core.NewPipeline(twoNodes(), f.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}}).Run(context.Background(), b); err != nil {
 				t.Error(err)
 			}
 		})
@@ -195,7 +195,7 @@ func TestAWrongStandingAndAWrongTargetAreRecoveredFrom(t *testing.T) {
 			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2)}}}}
 			stages, told := fakes{}.stages(), 0
 			change(&stages, repents{told: &told})
-			if err := core.NewPipeline(twoNodes(), stages, core.RoundOptions{OnEvents: true}, nil).Run(context.Background(), b); err != nil {
+			if err := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}}).Run(context.Background(), b); err != nil {
 				t.Fatal(err)
 			}
 			if told != 1 || len(b.applied) != 1 {
@@ -212,7 +212,7 @@ func TestTextsOfVerdictsAreBounded(t *testing.T) {
 		{Job: 1, Code: core.Reject, Reason: core.PolicyDecision, Message: "not \xff"},
 	}}}
 	var told recorder
-	if err := core.NewPipeline(twoNodes(), f.stages(), core.RoundOptions{OnEvents: true}, nil, &told).Run(context.Background(), b); err != nil {
+	if err := core.NewPipeline(twoNodes(), f.stages(), core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}, Observers: []core.Observer{&told}}).Run(context.Background(), b); err != nil {
 		t.Fatal(err)
 	}
 	if len(told.verdicts) != 2 {
@@ -249,7 +249,7 @@ func TestWrongNumbersOfABackendAreRefused(t *testing.T) {
 	for name, event := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := &script{observations: []core.Observation{{Events: slices.Concat([]core.Event{submit(0, 0, 2)}, []core.Event{event})}}}
-			err := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{OnEvents: true}, nil).Run(context.Background(), b)
+			err := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}}).Run(context.Background(), b)
 			if err == nil || !strings.Contains(err.Error(), `of job "a" with `) {
 				t.Errorf("error %v, want one that names the job and the value", err)
 			}

@@ -79,7 +79,7 @@ func TestJobsAwaitNodes(t *testing.T) {
 				b.observations = append(b.observations, core.Observation{NowSeconds: 60 * float64(i), Events: events})
 			}
 			var told verdicts
-			if err := core.NewPipeline(c, fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told).Run(t.Context(), b); err != nil {
+			if err := core.NewPipeline(c, fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told}}).Run(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
 			want := strings.Split(strings.TrimPrefix(strings.ReplaceAll(tc.want, "\t", ""), "\n"), "\n")
@@ -104,7 +104,7 @@ func (v *verdicts) ObserveRound(r *core.Report) error {
 func TestExpectedMomentsAreMoments(t *testing.T) {
 	run := func(f fakes, events ...core.Event) error {
 		b := &script{observations: []core.Observation{{Events: events}}}
-		return core.NewPipeline(twoNodes(), f.stages(), core.RoundOptions{IntervalSeconds: 60}, nil).Run(context.Background(), b)
+		return core.NewPipeline(twoNodes(), f.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}}).Run(context.Background(), b)
 	}
 	n := joins(0, core.Provisioning)
 	n.Added.ExpectedSeconds = -1
@@ -167,7 +167,7 @@ func TestWhatAJobAwaits(t *testing.T) {
 			other.Added.Accelerator, other.Added.Pool = "h100", "q"
 			b := &script{observations: []core.Observation{{Events: []core.Event{other, comesTo(3, 0, 200), tc.job}}}}
 			var told verdicts
-			if err := core.NewPipeline(c, tc.fakes.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told).Run(t.Context(), b); err != nil {
+			if err := core.NewPipeline(c, tc.fakes.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told}}).Run(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]string{"1: job 0 defer " + tc.want}, []string(told)); diff != "" {

@@ -18,7 +18,7 @@ func TestADivergingRoundNamesTheFileThatChanged(t *testing.T) {
 	for before, want := range map[string]bool{"old": true, "new": false} {
 		stages := steady(forEver)
 		stages.Elasticity.Policy = reading{}
-		p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{}, nil)
+		p := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{})
 		err := p.Round(t.Context(), core.Observation{
 			Events:  []core.Event{submit(0, 0, 4)},
 			Decided: &core.Decided{Same: true, Files: []core.FileRead{{Path: "pool.yaml", SHA256: before}}},

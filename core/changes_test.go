@@ -96,7 +96,7 @@ func rounds(t *testing.T, stages core.Stages, b *script, o core.Observer, events
 	for i, list := range events {
 		b.observations = append(b.observations, core.Observation{NowSeconds: 60 * float64(i), Events: list})
 	}
-	p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil, o)
+	p := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{o}})
 	if err := p.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +388,7 @@ func TestWhenARoundIsDue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &script{observations: []core.Observation{{Events: tc.events}}}
-			if err := core.NewPipeline(twoNodes(), tc.stages, core.RoundOptions{IntervalSeconds: tc.interval}, nil).Run(t.Context(), b); err != nil {
+			if err := core.NewPipeline(twoNodes(), tc.stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: tc.interval}}).Run(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
 			if got := b.wakes[1].BySeconds; got != tc.want {
@@ -408,12 +408,15 @@ func TestARecordedRoundLeavesNothingBehind(t *testing.T) {
 		{Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4), submit(2, 0, 4)}, Decided: recorded}, {NowSeconds: 60},
 	}}
 	stages := fakes{grant: grantAll{gap: 0.25}}.stages()
-	p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil, &told, observe(func(r *core.Report) {
-		gaps = append(gaps, r.GapRatio)
-		if seats[0].Devices = 1; r.View.Job(0).Seats[0].Devices != 15 {
-			t.Error("the seats of a job are those of the record")
-		}
-	}))
+	p := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{
+		Rounds: core.RoundOptions{IntervalSeconds: 60},
+		Observers: []core.Observer{&told, observe(func(r *core.Report) {
+			gaps = append(gaps, r.GapRatio)
+			if seats[0].Devices = 1; r.View.Job(0).Seats[0].Devices != 15 {
+				t.Error("the seats of a job are those of the record")
+			}
+		})},
+	})
 	if err := p.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -430,7 +433,7 @@ func TestARecordedRoundLeavesNothingBehind(t *testing.T) {
 func TestAStageThatFailsIsWhyARecordDiffers(t *testing.T) {
 	stages := fakes{grant: grantAll{gap: 2}}.stages()
 	b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2)}, Decided: recorded(true, started(0, 0, 3))}}}
-	err := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil).Run(t.Context(), b)
+	err := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}}).Run(t.Context(), b)
 	if err == nil || !strings.Contains(err.Error(), core.RuleGapSane) {
 		t.Errorf("error %v, want one about %q", err, core.RuleGapSane)
 	}
@@ -460,8 +463,11 @@ func TestEverySlotIsKept(t *testing.T) {
 	}
 	b.observations = append(b.observations, core.Observation{NowSeconds: 6000})
 	m.replay = b
-	p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
-	p.Remember(m, func(context.Context) (core.Stages, error) { return core.Stages{}, errors.New("not needed") })
+	p := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{
+		Rounds:    core.RoundOptions{IntervalSeconds: 60},
+		Memory:    m,
+		NewStages: func(context.Context) (core.Stages, error) { return core.Stages{}, errors.New("not needed") },
+	})
 	if err := p.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -492,10 +498,13 @@ func TestReplaceWaitsForTheRecord(t *testing.T) {
 	m := &memory{replay: b}
 	var intervals []float64
 	var healths []int
-	p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.RoundOptions{IntervalSeconds: 60}, nil, observe(func(r *core.Report) {
-		intervals, healths = append(intervals, r.View.IntervalSeconds), append(healths, r.View.HealthChanges)
-	}))
-	p.Remember(m, nil)
+	p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.PipelineOptions{
+		Rounds: core.RoundOptions{IntervalSeconds: 60},
+		Observers: []core.Observer{observe(func(r *core.Report) {
+			intervals, healths = append(intervals, r.View.IntervalSeconds), append(healths, r.View.HealthChanges)
+		})},
+		Memory: m,
+	})
 	waits, done := &entered{Context: t.Context(), waits: make(chan struct{})}, make(chan error)
 	go func() {
 		done <- p.Replace(waits, &core.Composition{Stages: (&learner{}).stages(), Options: core.RoundOptions{IntervalSeconds: 7}, Identity: "second"})

@@ -16,9 +16,6 @@ type Chooser interface {
 // chooserID is under which what a chooser learned is kept.
 const chooserID = "synthesizer"
 
-// ChooseBy has somebody asked, between rounds, who is to decide.
-func (p *Pipeline) ChooseBy(c Chooser) { p.chooser = c }
-
 // choose asks the chooser, and does as it says.
 func (p *Pipeline) choose(ctx context.Context) error {
 	r := &p.resumption

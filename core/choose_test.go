@@ -54,11 +54,11 @@ func TestOthersAreChosen(t *testing.T) {
 				Begun: func(rounds int, _ *core.Resumed) { begun = rounds },
 			}}}
 			told, b := new(story), &script{observations: times(first, 60, 60, 90)}
-			p := core.NewPipeline(twoNodes(), before.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, told)
-			p.ChooseBy(c)
+			o := core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{told}, Chooser: c}
 			if memory != nil {
-				p.Remember(memory, nil)
+				o.Memory = memory
 			}
+			p := core.NewPipeline(twoNodes(), before.stages(), o)
 			if err := p.Run(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
@@ -97,9 +97,12 @@ func TestTheChooserGoesOn(t *testing.T) {
 	}}
 	m := &memory{replay: b, learned: []core.Learned{{Component: "allocation/fake", Data: []byte("50")}, {Component: "synthesizer", Data: []byte("other")}}}
 	before := new(learner)
-	p := core.NewPipeline(twoNodes(), before.stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
-	p.ChooseBy(c)
-	p.Remember(m, func(context.Context) (core.Stages, error) { return core.Stages{}, errors.New("made again") })
+	p := core.NewPipeline(twoNodes(), before.stages(), core.PipelineOptions{
+		Rounds:    core.RoundOptions{IntervalSeconds: 60},
+		Chooser:   c,
+		Memory:    m,
+		NewStages: func(context.Context) (core.Stages, error) { return core.Stages{}, errors.New("made again") },
+	})
 	if err := p.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -118,9 +121,11 @@ func TestTheChooserGoesOn(t *testing.T) {
 func TestAChooserBeginsAnew(t *testing.T) {
 	c := &chooser{lost: errors.New("not to be read")}
 	b := &script{observations: times(core.Observation{Events: []core.Event{submit(0, 0, 2)}}, 60)}
-	p := core.NewPipeline(twoNodes(), new(learner).stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
-	p.ChooseBy(c)
-	p.Remember(&memory{learned: []core.Learned{{Component: "synthesizer", Data: []byte("other")}}}, nil)
+	p := core.NewPipeline(twoNodes(), new(learner).stages(), core.PipelineOptions{
+		Rounds:  core.RoundOptions{IntervalSeconds: 60},
+		Chooser: c,
+		Memory:  &memory{learned: []core.Learned{{Component: "synthesizer", Data: []byte("other")}}},
+	})
 	if err := p.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +135,7 @@ func TestAChooserBeginsAnew(t *testing.T) {
 }
 
 func TestAChooserFails(t *testing.T) {
-	p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
-	p.ChooseBy(&chooser{err: errors.New("no idea")})
+	p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Chooser: &chooser{err: errors.New("no idea")}})
 	err := p.Run(t.Context(), &script{})
 	if want := `wait for round 1: component "synthesizer": choose: no idea`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

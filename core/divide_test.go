@@ -42,20 +42,23 @@ func TestEarlierRoundsKeepTheirSharing(t *testing.T) {
 				starts = append(starts, core.Change{Round: 1, Action: core.Start, Job: core.JobID(id), Seats: []core.Seat{{Node: 0, Devices: 1}}, By: "placement/old"})
 			}
 			var got [3]seen
-			p := core.NewPipeline(c, fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, observe(func(r *core.Report) {
-				if r.View.Round > len(got) {
-					return
-				}
-				is := &got[r.View.Round-1]
-				is.Used = r.DevicesUsed
-				for id := range is.Attained {
-					if r.View.Round == len(got) { // before anybody is moved
-						is.Attained[id] = r.View.Jobs[id].AttainedService(200)
-					} else {
-						is.Attained[id] = r.View.Jobs[id].AttainedService(r.View.NowSeconds)
+			p := core.NewPipeline(c, fakes{}.stages(), core.PipelineOptions{
+				Rounds: core.RoundOptions{IntervalSeconds: 60},
+				Observers: []core.Observer{observe(func(r *core.Report) {
+					if r.View.Round > len(got) {
+						return
 					}
-				}
-			}))
+					is := &got[r.View.Round-1]
+					is.Used = r.DevicesUsed
+					for id := range is.Attained {
+						if r.View.Round == len(got) { // before anybody is moved
+							is.Attained[id] = r.View.Jobs[id].AttainedService(200)
+						} else {
+							is.Attained[id] = r.View.Jobs[id].AttainedService(r.View.NowSeconds)
+						}
+					}
+				})},
+			})
 			b := &script{observations: []core.Observation{
 				{Events: events, Decided: &core.Decided{Changes: starts, Sharing: tc.was}}, {NowSeconds: 100, Decided: &core.Decided{Sharing: tc.was}},
 			}}
@@ -81,9 +84,12 @@ func TestAnEditKeepsWhatAJobHad(t *testing.T) {
 	edited := *e.Spec
 	edited.Share = nil
 	var got []float64
-	p := core.NewPipeline(c, fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, observe(func(r *core.Report) {
-		got = append(got, r.View.Jobs[0].AttainedService(r.View.NowSeconds))
-	}))
+	p := core.NewPipeline(c, fakes{}.stages(), core.PipelineOptions{
+		Rounds: core.RoundOptions{IntervalSeconds: 60},
+		Observers: []core.Observer{observe(func(r *core.Report) {
+			got = append(got, r.View.Jobs[0].AttainedService(r.View.NowSeconds))
+		})},
+	})
 	b := &script{}
 	for _, o := range []core.Observation{
 		{Events: []core.Event{e}}, {NowSeconds: 100, Events: []core.Event{{Kind: core.JobChanged, AtSeconds: 100, Job: 0, Spec: &edited}}}, {NowSeconds: 200},

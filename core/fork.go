@@ -32,7 +32,7 @@ type Inheritance struct {
 // It tells no observers, has no memory, and scales nothing until it is told how. O(jobs submitted so far + what the unfinished ones hold).
 func (p *Pipeline) Fork() *Pipeline {
 	f := &Pipeline{
-		options: p.options, stopwatch: p.stopwatch, keeps: p.keeps, hears: p.hears, standing: p.standing,
+		rounds: p.rounds, stopwatch: p.stopwatch, keepsDevices: p.keepsDevices, wakeOnReports: p.wakeOnReports, standing: p.standing,
 		inherited: p.inheritance(),
 	}
 	f.resumption.asked, f.resumption.taken = p.resumption.asked, p.resumption.taken
@@ -64,10 +64,11 @@ func (r *resumption) behindOf(round int) ([]Learned, bool) {
 	return learned, r.behind || round == 0 && !r.asked && len(learned) > 0
 }
 
-// Decide makes stages those that decide in a fork. Same says that they are second instances of those that decided in the first pipeline: they go on where those
+// Decide makes stages those that decide in a fork, and completes it with the rounds, the observers and watchers, the scaling and the KeepDevices of
+// options; the others are for pipelines that are no forks. Same says that they are second instances of those that decided in the first pipeline: they go on where those
 // are: in the place of one that is a Forker comes a fork of the first one. Any others take over from the facts, with what those of their ids had learned, in a round that
 // is held at once. Whoever made the stages ends them; s is not changed.
-func (p *Pipeline) Decide(ctx context.Context, s Stages, o RoundOptions, same bool, observers ...Observer) error {
+func (p *Pipeline) Decide(ctx context.Context, s Stages, same bool, o PipelineOptions) error {
 	s.Admission = slices.Clone(s.Admission) // the caller keeps his own, which he closes
 	forked := false                         // the elasticity
 	if same {
@@ -76,11 +77,12 @@ func (p *Pipeline) Decide(ctx context.Context, s Stages, o RoundOptions, same bo
 			return err
 		}
 	}
-	p.stages, p.options, p.observers = s, o, observers
+	p.stages, p.rounds, p.observers, p.scaling, p.keepsDevices = s, o.Rounds, o.Observers, o.Scaling, p.keepsDevices || o.KeepDevices
+	p.watchBy(o.Watchers)
 	p.state.decideBy(&s)
 	if !same {
 		taken := restore(&s, p.inherited.all())
-		p.state.view.IntervalSeconds, p.state.view.OnEvents = o.IntervalSeconds, o.OnEvents
+		p.state.view.IntervalSeconds, p.state.view.OnEvents = o.Rounds.IntervalSeconds, o.Rounds.OnEvents
 		taken.Why, taken.Now = "the config was changed", s.ids()
 		p.resumption.taken, p.resumption.immediate = taken, p.state.view.Round > 0
 		return nil
@@ -90,9 +92,6 @@ func (p *Pipeline) Decide(ctx context.Context, s Stages, o RoundOptions, same bo
 	}
 	return p.state.introduce(ctx, &s)
 }
-
-// Tell has one more observer told of rounds.
-func (p *Pipeline) Tell(o Observer) { p.observers = append(slices.Clip(p.observers), o) }
 
 // View is the state after the last round. It is not to be changed, and valid until the next one.
 func (p *Pipeline) View() *View { return &p.state.view }

@@ -28,8 +28,7 @@ func TestAForkTakesUpWhatWasLearned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, o := &script{}, core.RoundOptions{IntervalSeconds: 60}
-			p := core.NewPipeline(twoNodes(), new(learner).stages(), o, nil)
-			p.Remember(&memory{learned: tc.learned}, nil)
+			p := core.NewPipeline(twoNodes(), new(learner).stages(), core.PipelineOptions{Rounds: o, Memory: &memory{learned: tc.learned}})
 			seen := core.Observation{NowSeconds: 60, Events: submissions}
 			if tc.round != nil {
 				seen.Events = nil
@@ -38,7 +37,7 @@ func TestAForkTakesUpWhatWasLearned(t *testing.T) {
 				}
 			}
 			f, second := p.Fork().Fork(), new(learner)
-			if err := f.Decide(t.Context(), second.stages(), o, true); err != nil {
+			if err := f.Decide(t.Context(), second.stages(), true, core.PipelineOptions{Rounds: o}); err != nil {
 				t.Fatal(err)
 			}
 			if err := f.Round(t.Context(), seen, b); err != nil {

@@ -125,7 +125,7 @@ func TestGroupsOfGrants(t *testing.T) {
 			}
 			f := fakes{grant: grantAll{change: tc.change}, seat: seatFirst{change: onDevices(tc.seats[:]...)}}
 			b := &script{observations: []core.Observation{{Events: events}}}
-			err := core.NewPipeline(cluster, f.stages(), core.RoundOptions{IntervalSeconds: 60}, nil).Run(context.Background(), b)
+			err := core.NewPipeline(cluster, f.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}}).Run(context.Background(), b)
 			if tc.rule == "" {
 				if err != nil {
 					t.Fatal(err)
@@ -149,7 +149,7 @@ func TestGroupsMayOrderTheirSeats(t *testing.T) {
 	a, b := core.Seat{Node: 0, Devices: 1}, core.Seat{Node: 1, Devices: 1}
 	f := fakes{grant: grantAll{change: numbered(1, 1)}, seat: seatFirst{change: onDevices([]core.Seat{a, b}, []core.Seat{b, a})}}
 	script := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2), submit(1, 0, 2)}}}}
-	if err := core.NewPipeline(cluster, f.stages(), core.RoundOptions{IntervalSeconds: 60}, nil).Run(context.Background(), script); err != nil {
+	if err := core.NewPipeline(cluster, f.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}}).Run(context.Background(), script); err != nil {
 		t.Error(err)
 	}
 	if len(script.applied) == 0 {

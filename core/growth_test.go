@@ -124,7 +124,7 @@ func TestAClusterThatChanges(t *testing.T) {
 			}
 			c := twoNodes()
 			c.MayGrow = tc.grows
-			p := core.NewPipeline(c, fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told, states{&told})
+			p := core.NewPipeline(c, fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told, states{&told}}})
 			if err := p.Run(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
@@ -174,13 +174,16 @@ func TestTheAccountsOfAClusterThatChanges(t *testing.T) {
 		}
 		return r
 	}}}
-	p := core.NewPipeline(twoNodes(), stay.stages(), core.RoundOptions{IntervalSeconds: 10}, nil, observe(func(r *core.Report) {
-		j, now := r.View.Jobs[0], r.View.NowSeconds
-		got = append(got, account{
-			j.State, j.Starting, j.Held, j.Restarts, j.Preemptions, j.Tuning.BatchPerDevice, len(j.Measured),
-			j.ExecutedSeconds(now), j.AttainedService(now), j.WorkDone(now), j.FirstStart,
-		})
-	}))
+	p := core.NewPipeline(twoNodes(), stay.stages(), core.PipelineOptions{
+		Rounds: core.RoundOptions{IntervalSeconds: 10},
+		Observers: []core.Observer{observe(func(r *core.Report) {
+			j, now := r.View.Jobs[0], r.View.NowSeconds
+			got = append(got, account{
+				j.State, j.Starting, j.Held, j.Restarts, j.Preemptions, j.Tuning.BatchPerDevice, len(j.Measured),
+				j.ExecutedSeconds(now), j.AttainedService(now), j.WorkDone(now), j.FirstStart,
+			})
+		})},
+	})
 	if err := p.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +232,7 @@ func TestJobsThatShareRunAlready(t *testing.T) {
 				e.Held = &core.Held{Seats: []core.Seat{{Node: 0, Devices: 0b0010}}}
 				events = append(events, e)
 			}
-			p := core.NewPipeline(c, fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
+			p := core.NewPipeline(c, fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 			err := p.Round(t.Context(), core.Observation{Events: events}, &script{})
 			if told := err != nil && strings.Contains(err.Error(), "as running on devices of job"); told == tc.ok {
 				t.Errorf("error %v", err)
@@ -270,7 +273,7 @@ func TestEventsThatMakeNoSense(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
+			p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 			err := p.Run(t.Context(), &script{observations: []core.Observation{{Events: tc.events}}})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want one with %q", err, tc.want)
@@ -329,10 +332,12 @@ func TestTroubleThatPasses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := &troubled{fails: 2, left: 2, with: tc.with, script: script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2)}}}}}
 			var waits []waited
-			p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
-			p.Outlast(func(_ context.Context, inVain int, trouble error) error {
-				waits = append(waits, waited{inVain, trouble != nil})
-				return tc.wait
+			p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{
+				Rounds: core.RoundOptions{IntervalSeconds: 60},
+				RetryBackend: func(_ context.Context, inVain int, trouble error) error {
+					waits = append(waits, waited{inVain, trouble != nil})
+					return tc.wait
+				},
 			})
 			err := p.Run(t.Context(), b)
 			if !errors.Is(err, tc.want) {
@@ -352,7 +357,7 @@ func TestTroubleThatPasses(t *testing.T) {
 	}
 	t.Run("without Outlast it ends the run", func(t *testing.T) {
 		b := &troubled{fails: 1, left: 1, with: out}
-		p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
+		p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 		if err := p.Run(t.Context(), b); !errors.Is(err, out) {
 			t.Errorf("error %v, want %v", err, out)
 		}

@@ -83,7 +83,7 @@ func TestTheViewCountsChangesOfHealth(t *testing.T) {
 		{NowSeconds: 120},
 		{NowSeconds: 180, Events: []core.Event{to(0, core.Ready)}},
 	}}
-	if err := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told).Run(context.Background(), b); err != nil {
+	if err := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told}}).Run(context.Background(), b); err != nil {
 		t.Fatal(err)
 	}
 	want := viewed{healthChanges: []int{0, 2, 2, 3}, devices: []int{8, 0, 0, 4}}
@@ -102,7 +102,7 @@ func TestAnInterruptionCountsFromItsMoment(t *testing.T) {
 			{Kind: core.JobInterrupted, Job: 0, AtSeconds: 45},
 		}},
 	}}
-	p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
+	p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 	if err := p.Run(context.Background(), b); err != nil {
 		t.Fatal(err)
 	}

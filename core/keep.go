@@ -10,9 +10,6 @@ type Keeping interface {
 	KeepsDevices() bool
 }
 
-// KeepDevices lets jobs that stay on a node keep their devices there: for a backend that is [Keeping].
-func (p *Pipeline) KeepDevices() { p.keeps = true }
-
 // share is what a placement has of a node.
 type share struct {
 	placement, seat int

@@ -54,7 +54,7 @@ func TestSeatingsAreHeldToFreeDevices(t *testing.T) {
 		}
 		stages, placer, told := fakes{}.stages(), &anywhere{t: t, evicted: make(map[core.JobID]int)}, &recorder{}
 		stages.Placement.Policy = placer
-		p := core.NewPipeline(c, stages, core.RoundOptions{IntervalSeconds: 60}, nil, told)
+		p := core.NewPipeline(c, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{told}})
 		jobs := core.JobID(0)
 		for round := range 12 {
 			seen := core.Observation{NowSeconds: float64(60 * round)}

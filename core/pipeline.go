@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -65,32 +66,71 @@ type Observer interface {
 // the backend learns of decisions through Changes only.
 type Pipeline struct {
 	stages    Stages
-	options   RoundOptions
+	rounds    RoundOptions
 	observers []Observer
 	stopwatch func() time.Duration
 	state     state
 	plan      Plan
-	chooser   Chooser  // nil: the stages stay
-	scaling   Scaling  // nil: nobody carries out what the scaler decides
-	keeps     bool     // jobs keep the devices of a node that they stay on
-	hears     bool     // somebody waits for what jobs report
 	standing  Standing // of the answers of the last round together; IfSeated is the allocator's
 
+	chooser       Chooser
+	scaling       Scaling
+	keepsDevices  bool
+	wakeOnReports bool
+	retryBackend  func(ctx context.Context, failures int, trouble error) error
+
 	resumption resumption
-	inherited  *Inheritance                                               // of a fork: what the stages that it is to have take up
-	outlast    func(ctx context.Context, inVain int, trouble error) error // nil: no trouble is outlasted
+	inherited  *Inheritance // of a fork: what its stages take up
 }
 
-// NewPipeline returns a pipeline over a cluster, whose Health fields it takes over. The stopwatch times the stages and
-// reaches no decision; nil measures nothing.
-func NewPipeline(c *Cluster, s Stages, o RoundOptions, stopwatch func() time.Duration, observers ...Observer) *Pipeline {
-	if stopwatch == nil {
-		stopwatch = func() time.Duration { return 0 }
+// PipelineOptions is everything that a pipeline is made of besides its cluster and its stages. The zero value holds a round at each
+// call of Round, and nobody observes it.
+type PipelineOptions struct {
+	Rounds RoundOptions // when rounds are held
+	// Stopwatch measures how long stages take, from any fixed moment; it reaches no decision. nil measures nothing.
+	Stopwatch func() time.Duration
+	// Observers see each round after its changes were applied, in their order.
+	Observers []Observer
+	// Watchers make observers that also look at the pipeline, between two rounds. They see a round after Observers do.
+	Watchers []func(*Pipeline) Observer
+	// Chooser may replace the composition that decides, between two rounds; nil for none.
+	Chooser Chooser
+	// Scaling carries out what the scaler decides; nil where nobody does.
+	Scaling Scaling
+	// KeepDevices lets jobs that stay on a node keep their devices there: see DeviceKeeper.
+	KeepDevices bool
+	// WakeOnReports has what jobs report wake the pipeline, for an observer that decides by it.
+	WakeOnReports bool
+	// Memory keeps what the stages learn, and is what the pipeline resumes from; nil for none.
+	Memory Memory
+	// NewStages makes the stages anew when those that there are decided otherwise than Memory has recorded. nil makes that an error.
+	NewStages func(context.Context) (Stages, error)
+	// RetryBackend waits before a backend is called again that returned Unavailable: failures counts how often in a row it did. It is
+	// called once with 0 when the backend is available again. An error of it ends the run. nil takes Unavailable for any other error.
+	RetryBackend func(ctx context.Context, failures int, trouble error) error
+}
+
+// NewPipeline returns a pipeline over a cluster, whose Health fields it takes over.
+func NewPipeline(c *Cluster, s Stages, o PipelineOptions) *Pipeline {
+	p := &Pipeline{stages: s, rounds: o.Rounds, observers: o.Observers, stopwatch: o.Stopwatch, standing: Standing{UntilSeconds: math.Inf(1)}}
+	if p.stopwatch == nil {
+		p.stopwatch = func() time.Duration { return 0 }
 	}
-	p := &Pipeline{stages: s, options: o, observers: observers, stopwatch: stopwatch, standing: Standing{UntilSeconds: math.Inf(1)}}
-	p.state.init(c, o)
+	p.resumption.memory, p.resumption.newStages = o.Memory, o.NewStages
+	p.wakeOnReports, p.chooser, p.retryBackend = o.WakeOnReports, o.Chooser, o.RetryBackend
+	p.scaling, p.keepsDevices = o.Scaling, o.KeepDevices
+	p.state.init(c, o.Rounds)
 	p.state.decideBy(&s)
+	p.watchBy(o.Watchers)
 	return p
+}
+
+// watchBy adds the observers that look at the pipeline.
+func (p *Pipeline) watchBy(watchers []func(*Pipeline) Observer) {
+	p.observers = slices.Clip(p.observers)
+	for _, watch := range watchers {
+		p.observers = append(p.observers, watch(p))
+	}
 }
 
 // Run holds rounds until the backend has nothing more to tell, the context ends, or a component malfunctions.
@@ -148,9 +188,11 @@ func (p *Pipeline) Round(ctx context.Context, seen Observation, b Backend) error
 // NowSeconds is the moment of the last round.
 func (p *Pipeline) NowSeconds() float64 { return p.state.view.NowSeconds }
 
-// Asking tells which component is being asked, and in which round: whoever recovers from its panic can name it. Empty between
-// two questions.
-func (p *Pipeline) Asking() (component string, round int) { return p.state.asking, p.state.view.Round }
+// CurrentComponent is the id of the component that is being asked, and the round: whoever recovers from its panic can name it. Empty
+// between two questions.
+func (p *Pipeline) CurrentComponent() (component string, round int) {
+	return p.state.asking, p.state.view.Round
+}
 
 // Unfinished lists the jobs that were submitted and have not ended, by JobID.
 func (p *Pipeline) Unfinished() []*Job {
@@ -299,7 +341,7 @@ func (p *Pipeline) place(ctx context.Context) error {
 		if err != nil {
 			return s.malfunction(c.ID, "place", err)
 		}
-		if p.keeps {
+		if p.keepsDevices {
 			s.keepDevices(seating.Placed)
 		}
 		p.plan.Placements, s.unseated = seating.Placed, seating.Unseated
@@ -356,8 +398,8 @@ func (p *Pipeline) scale(ctx context.Context) error {
 // wake says when the next round is due at the latest: at the next interval, or later while every stage is steady. Without an
 // interval, only the moments call for one that the elasticity named, or reviewers while jobs are held back.
 func (p *Pipeline) wake() Wake {
-	w := Wake{BySeconds: math.Inf(1), IntervalSeconds: p.options.IntervalSeconds, OnEvents: p.options.OnEvents, OnReports: p.onReports()}
-	v, interval := &p.state.view, p.options.IntervalSeconds
+	w := Wake{BySeconds: math.Inf(1), IntervalSeconds: p.rounds.IntervalSeconds, OnEvents: p.rounds.OnEvents, OnReports: p.onReports()}
+	v, interval := &p.state.view, p.rounds.IntervalSeconds
 	if len(p.state.candidates)+len(p.state.pending) == 0 {
 		w.BySeconds = min(p.state.pools.again, p.state.nextReview())
 		return w

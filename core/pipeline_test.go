@@ -277,7 +277,7 @@ func TestInvariantsBlameTheComponent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2), submit(1, 0, 2)}}}}
-			p := core.NewPipeline(twoNodes(), tc.fakes.stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
+			p := core.NewPipeline(twoNodes(), tc.fakes.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 			err := p.Run(context.Background(), b)
 			var broken *core.InvariantError
 			if !errors.As(err, &broken) {
@@ -316,7 +316,7 @@ func TestJobsThatMixTypes(t *testing.T) {
 				seat:  seatFirst{func(core.Seating) core.Seating { return core.Seating{Placed: []core.Placement{{Seats: both}}} }},
 				fixed: rigid{tunings: []core.Tuning{{BatchPerDevice: 5, BatchByReplica: []int{7, 3}}}},
 			}
-			err := core.NewPipeline(twoNodes(), f.stages(), core.RoundOptions{OnEvents: true}, nil).Run(context.Background(), b)
+			err := core.NewPipeline(twoNodes(), f.stages(), core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}}).Run(context.Background(), b)
 			var broken *core.InvariantError
 			if errors.As(err, &broken) != (tc.broken != "") || broken != nil && broken.Rule != tc.broken {
 				t.Fatalf("error %v, want %q broken", err, tc.broken)
@@ -345,7 +345,7 @@ func TestASplitEndsWithItsSeats(t *testing.T) {
 	}
 	stages := f.stages()
 	stages.Elasticity.Policy = tunesOnce{f.fixed, new(int)}
-	if err := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil).Run(context.Background(), b); err != nil {
+	if err := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}}).Run(context.Background(), b); err != nil {
 		t.Fatal(err)
 	}
 	if len(b.applied) != 2 || !slices.Equal(b.applied[0].Tuning.BatchByReplica, []int{7, 3}) || b.applied[1].Tuning.BatchByReplica != nil {
@@ -375,7 +375,7 @@ func TestSeatsOnANodeThatIsNotReadyAreRefused(t *testing.T) {
 			stages := fakes{seat: seatFirst{func(core.Seating) core.Seating {
 				return core.Seating{Placed: []core.Placement{{Job: 0, Seats: []core.Seat{{Node: 0, Devices: 3}}}}}
 			}}}.stages()
-			err := core.NewPipeline(twoNodes(), stages, core.RoundOptions{OnEvents: true}, nil).Run(context.Background(), b)
+			err := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}}).Run(context.Background(), b)
 			var broken *core.InvariantError
 			if !errors.As(err, &broken) || broken.Rule != core.RuleDeviceOnce {
 				t.Errorf("error %v, want %q broken", err, core.RuleDeviceOnce)
@@ -439,7 +439,7 @@ func TestPinnedJobsKeepTheirDevices(t *testing.T) {
 				second = append(second, tc.event)
 			}
 			b := &script{observations: []core.Observation{{Events: []core.Event{pinned}}, {NowSeconds: 60, Events: second}}}
-			err := core.NewPipeline(twoNodes(), tc.fakes.stages(), core.RoundOptions{IntervalSeconds: 60}, nil).Run(t.Context(), b)
+			err := core.NewPipeline(twoNodes(), tc.fakes.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}}).Run(t.Context(), b)
 			var broken *core.InvariantError
 			switch errors.As(err, &broken); {
 			case tc.want == "" && err != nil:
@@ -457,7 +457,7 @@ func TestRoundTellsTheWholeStory(t *testing.T) {
 		{NowSeconds: 60, Events: []core.Event{{Kind: core.JobFinished, Job: 0, AtSeconds: 50}}},
 	}}
 	var told recorder
-	p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told)
+	p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told}})
 	if err := p.Run(context.Background(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -495,7 +495,7 @@ func TestRoundTellsTheWholeStory(t *testing.T) {
 
 func TestTimeNeverGoesBack(t *testing.T) {
 	b := &script{observations: []core.Observation{{NowSeconds: 60}, {NowSeconds: 30}}}
-	if err := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil).Run(context.Background(), b); err == nil {
+	if err := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}}).Run(context.Background(), b); err == nil {
 		t.Error("a backend that goes back in time was believed")
 	}
 }
@@ -541,7 +541,7 @@ func TestEventsToldAgain(t *testing.T) {
 				{NowSeconds: 120, Events: tc.third},
 			}}
 			var told recorder
-			p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told)
+			p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told}})
 			err := p.Run(context.Background(), b)
 			if got := fmt.Sprint(err); got != tc.err && (err != nil || tc.err != "") {
 				t.Errorf("error %q, want %q", got, tc.err)

@@ -116,9 +116,6 @@ type pools struct {
 	remove  []NodeID
 }
 
-// ScaleBy has what the scaler decides carried out.
-func (p *Pipeline) ScaleBy(s Scaling) { p.scaling = s }
-
 // rescale has the backend bring the pools to what the scaler wants, as far as bounds and cool-downs allow.
 func (p *Pipeline) rescale(ctx context.Context) error {
 	s, wanted := &p.state, p.plan.Cluster.Pools
@@ -137,8 +134,8 @@ func (p *Pipeline) rescale(ctx context.Context) error {
 	if !slices.ContainsFunc(targets, func(t PoolTarget) bool { return sizes(wanted, t.Pool) }) {
 		s.report.ScaledBy = "pipeline"
 	}
-	for inVain := 0; ; inVain++ {
-		if again, err := p.outlasted(ctx, inVain, p.scaling.Scale(ctx, s.view.Round, targets)); !again {
+	for failures := 0; ; failures++ {
+		if again, err := p.retry(ctx, failures, p.scaling.Scale(ctx, s.view.Round, targets)); !again {
 			if err == nil {
 				s.report.Scaled = targets
 			}

@@ -214,7 +214,7 @@ func TestRescale(t *testing.T) {
 			p.state.pools.again, p.state.report.Scaled = 5, make([]PoolTarget, 1)
 			backend := &ordered{}
 			if !tc.nobody {
-				p.ScaleBy(backend)
+				p.scaling = backend
 			}
 			if err := p.rescale(t.Context()); err != nil {
 				t.Fatal(err)
@@ -257,10 +257,10 @@ func TestRescaleInTrouble(t *testing.T) {
 	} {
 		p := &Pipeline{state: *poolState(false), plan: Plan{Cluster: ClusterTarget{Pools: []PoolTarget{{Pool: "p", Nodes: 6}}}}}
 		if tc.outlast {
-			p.outlast = func(context.Context, int, error) error { return nil }
+			p.retryBackend = func(context.Context, int, error) error { return nil }
 		}
 		backend := &ordered{err: tc.err}
-		p.ScaleBy(backend)
+		p.scaling = backend
 		if err := p.rescale(t.Context()); backend.calls != tc.calls || (err != nil) != tc.fails || tc.fails && !errors.Is(err, bad) {
 			t.Errorf("%s: %v after %d calls", name, err, backend.calls)
 		}

@@ -31,7 +31,7 @@ func TestAStageThatRecoversIsAskedAgain(t *testing.T) {
 	b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2), submit(1, 0, 2)}}}}
 	stages, told := fakes{}.stages(), 0
 	stages.Allocation.Policy = repentant{told: &told}
-	if err := core.NewPipeline(twoNodes(), stages, core.RoundOptions{OnEvents: true}, nil).Run(context.Background(), b); err != nil {
+	if err := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}}).Run(context.Background(), b); err != nil {
 		t.Fatal(err)
 	}
 	if told != 1 || len(b.applied) != 2 {
@@ -43,7 +43,7 @@ func TestAStageThatDoesNotRecoverEndsTheRun(t *testing.T) {
 	b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2)}}}}
 	stages, told := fakes{}.stages(), 1 // so that it gives up at once
 	stages.Allocation.Policy = repentant{grantAll: grantAll{change: func(g []core.Grant) []core.Grant { return append(g, g[0]) }}, told: &told}
-	err := core.NewPipeline(twoNodes(), stages, core.RoundOptions{OnEvents: true}, nil).Run(context.Background(), b)
+	err := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}}).Run(context.Background(), b)
 	if broken := (*core.InvariantError)(nil); !errors.As(err, &broken) || broken.Rule != core.RuleAnswerOnce {
 		t.Errorf("error %v, want %q broken", err, core.RuleAnswerOnce)
 	}

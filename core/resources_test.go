@@ -103,7 +103,7 @@ func TestPlacementGivesResources(t *testing.T) {
 				got = append(got, strings.Join(words, ", "))
 			})
 			g := &giver{given: tc.given}
-			err := core.NewPipeline(cluster, g.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, watch).Run(t.Context(), b)
+			err := core.NewPipeline(cluster, g.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{watch}}).Run(t.Context(), b)
 			var broken *core.InvariantError
 			switch {
 			case tc.broken != "":

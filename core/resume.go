@@ -93,8 +93,8 @@ const keepEvery = 32
 
 // resumption is how a pipeline takes over from another, or its stages from others.
 type resumption struct {
-	memory Memory
-	again  func(context.Context) (Stages, error)
+	memory    Memory
+	newStages func(context.Context) (Stages, error)
 
 	behind    bool // rounds were taken in that the stages were not asked about
 	diverged  bool // the stages decided otherwise than recorded
@@ -114,12 +114,6 @@ type resumption struct {
 type replacement struct {
 	with *Composition
 	done chan error
-}
-
-// Remember makes the pipeline keep what its stages learn, and go on from what is recorded whatever they decide: again
-// creates stages anew when those that the pipeline has decided otherwise. Without it, that is an error.
-func (p *Pipeline) Remember(m Memory, again func(context.Context) (Stages, error)) {
-	p.resumption.memory, p.resumption.again = m, again
 }
 
 // Replace lets another composition decide from the next round on, which is held at once. It may be called from any goroutine
@@ -243,7 +237,7 @@ func (p *Pipeline) replace(c *Composition) error {
 		}
 	}
 	taken.Why, taken.Now = cmp.Or(c.Why, "the config was changed"), c.Stages.ids()
-	p.stages, p.options = c.Stages, c.Options
+	p.stages, p.rounds = c.Stages, c.Options
 	p.state.decideBy(&c.Stages)
 	p.state.view.IntervalSeconds, p.state.view.OnEvents = c.Options.IntervalSeconds, c.Options.OnEvents
 	r.taken, r.immediate = taken, p.state.view.Round > 0
@@ -304,7 +298,7 @@ func (p *Pipeline) decide(ctx context.Context, seen *Decided) ([]Change, error) 
 	if changed := p.changedFile(seen.Files); changed != "" {
 		r.why = fmt.Sprintf("%s was changed since the run read it: %s", changed, r.why)
 	}
-	if r.again == nil {
+	if r.newStages == nil {
 		return nil, errors.New(r.why)
 	}
 	r.behind, r.diverged, r.immediate = true, true, true
@@ -360,7 +354,7 @@ func (p *Pipeline) takeOver(ctx context.Context, seen *Decided) error {
 	if r.behind {
 		r.behind = false
 		if r.asked {
-			stages, err := r.again(ctx)
+			stages, err := r.newStages(ctx)
 			if err != nil {
 				return fmt.Errorf("round %d: create the stages again: %w", s.view.Round, err)
 			}

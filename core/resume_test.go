@@ -215,12 +215,16 @@ func TestRecordedRounds(t *testing.T) {
 			current := &learner{broken: tc.broken}
 			stages := current.stages()
 			stages.Admission[0].Policy = tc.admit
-			p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil, &told)
 			m := &memory{replay: b, learned: []core.Learned{{Component: "allocation/none", Data: []byte("8")}, {Component: "allocation/fake", Data: []byte("50")}}}
 			m.learned = m.learned[1:]
-			p.Remember(m, func(context.Context) (core.Stages, error) {
-				current = &learner{broken: tc.broken}
-				return current.stages(), nil
+			p := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{
+				Rounds:    core.RoundOptions{IntervalSeconds: 60},
+				Observers: []core.Observer{&told},
+				Memory:    m,
+				NewStages: func(context.Context) (core.Stages, error) {
+					current = &learner{broken: tc.broken}
+					return current.stages(), nil
+				},
 			})
 			if err := p.Run(t.Context(), b); err != nil {
 				t.Fatal(err)
@@ -289,7 +293,7 @@ func TestARecordThatDiffersIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2), submit(1, 0, 2)}, Decided: recorded(tc.same, tc.changes...)}}}
-			err := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.RoundOptions{IntervalSeconds: 60}, nil).Run(t.Context(), b)
+			err := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}}).Run(t.Context(), b)
 			if got := fmt.Sprint(err); (err == nil) != (tc.want == "") || !strings.Contains(got, tc.want) && err != nil || err != nil && !strings.HasPrefix(got, "round 1") {
 				t.Errorf("error %v, want %q", err, tc.want)
 			}
@@ -315,8 +319,7 @@ func TestWhatIsLearnedIsKept(t *testing.T) {
 				}
 				b.observations = append(b.observations, seen)
 			}
-			p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
-			p.Remember(m, nil)
+			p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Memory: m})
 			if err := p.Run(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
@@ -358,8 +361,7 @@ func TestFailuresToKeep(t *testing.T) {
 			if errors.Is(tc.next, context.Canceled) {
 				b.atEnd = cancel
 			}
-			p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
-			p.Remember(&memory{failKeep: full}, nil)
+			p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Memory: &memory{failKeep: full}})
 			if got := strings.TrimPrefix(fmt.Sprint(p.Run(ctx, b)), "wait for round 2: context canceled\n"); got != tc.want {
 				t.Errorf("error %q, want %q", got, tc.want)
 			}
@@ -409,13 +411,12 @@ func TestReplace(t *testing.T) {
 	b := &asking{waits: make(chan struct{}, 1), script: script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2)}}, {}}}}
 	var told story
 	m := &memory{}
-	p := core.NewPipeline(twoNodes(), (&learner{asked: 4}).stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told)
+	p := core.NewPipeline(twoNodes(), (&learner{asked: 4}).stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told}, Memory: m})
 	other := &learner{}
 	composition := &core.Composition{Stages: other.stages(), Options: core.RoundOptions{IntervalSeconds: 7, OnEvents: true}, Identity: "second"}
-	if err := p.Replace(ctx, composition); err == nil {
+	if err := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.PipelineOptions{}).Replace(ctx, composition); err == nil {
 		t.Error("a pipeline without a memory took another composition")
 	}
-	p.Remember(m, nil)
 	ended := make(chan error)
 	go func() { ended <- p.Run(ctx, b) }()
 	<-b.waits
@@ -447,8 +448,7 @@ func TestReplace(t *testing.T) {
 
 // Who wants to take over when the run has ended, or ends meanwhile, is told so, and not kept waiting.
 func TestReplaceAfterTheEnd(t *testing.T) {
-	p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.RoundOptions{OnEvents: true}, nil)
-	p.Remember(&memory{}, nil)
+	p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}, Memory: &memory{}})
 	waits, done := &entered{Context: t.Context(), waits: make(chan struct{})}, make(chan error)
 	go func() { done <- p.Replace(waits, &core.Composition{Stages: (&learner{}).stages()}) }()
 	<-waits.waits
@@ -469,8 +469,7 @@ func TestReplaceAfterTheEnd(t *testing.T) {
 // Stages that take over are told of between two rounds, with how many were held.
 func TestReplaceTellsWhenItHasBegun(t *testing.T) {
 	b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2)}}}}
-	p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.RoundOptions{OnEvents: true}, nil)
-	p.Remember(&memory{}, nil)
+	p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}, Memory: &memory{}})
 	other := &learner{}
 	begun := ""
 	waits, done := &entered{Context: t.Context(), waits: make(chan struct{})}, make(chan error)
@@ -517,8 +516,7 @@ func TestReplaceBeforeTheFirstRound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2)}}}}
-			p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.RoundOptions{OnEvents: true}, nil)
-			p.Remember(tc.memory, nil)
+			p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}, Memory: tc.memory})
 			other := &learner{}
 			done := make(chan error)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -566,8 +564,11 @@ func TestTakingOverFails(t *testing.T) {
 			b := &script{observations: []core.Observation{
 				{Events: []core.Event{submit(0, 0, 2)}, Decided: recorded(tc.same, started(0, 1, 3))}, {NowSeconds: 60},
 			}}
-			p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
-			p.Remember(&memory{replay: b, failNow: tc.failNow}, func(context.Context) (core.Stages, error) { return (&learner{}).stages(), tc.again })
+			p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.PipelineOptions{
+				Rounds:    core.RoundOptions{IntervalSeconds: 60},
+				Memory:    &memory{replay: b, failNow: tc.failNow},
+				NewStages: func(context.Context) (core.Stages, error) { return (&learner{}).stages(), tc.again },
+			})
 			if got := fmt.Sprint(p.Run(t.Context(), b)); got != tc.want {
 				t.Errorf("error %q, want %q", got, tc.want)
 			}

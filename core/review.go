@@ -66,13 +66,10 @@ func (p *Pipeline) reviews() bool {
 	})
 }
 
-// HearReports has reports wake the pipeline, for an observer that decides by them.
-func (p *Pipeline) HearReports() { p.hears = true }
-
 // onReports reports whether somebody decides by what jobs report: an admitter that reviews, an elasticity that follows it, or an observer.
 func (p *Pipeline) onReports() bool {
 	f, follows := p.stages.Elasticity.Policy.(ReportFollower)
-	return follows && f.FollowsReports() || p.hears || p.reviews()
+	return follows && f.FollowsReports() || p.wakeOnReports || p.reviews()
 }
 
 // takeReview turns the verdicts of a reviewer into changes. Of two verdicts about a job that of the first reviewer holds.

@@ -112,7 +112,7 @@ func TestReview(t *testing.T) {
 			for i, events := range tc.rounds {
 				b.observations = append(b.observations, core.Observation{NowSeconds: 60 * float64(i), Events: events})
 			}
-			p := core.NewPipeline(twoNodes(), judged(judge{}), core.RoundOptions{IntervalSeconds: 60}, nil, told)
+			p := core.NewPipeline(twoNodes(), judged(judge{}), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{told}})
 			if err := p.Run(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +132,7 @@ func TestAJobHeldBackIsAskedAboutInTheNextRound(t *testing.T) {
 			b := &script{observations: []core.Observation{
 				{Events: []core.Event{submit(0, 0, 4)}}, {NowSeconds: 60, Events: []core.Event{reported(0, 30, 1, 0)}},
 			}}
-			p := core.NewPipeline(twoNodes(), judged(judge{}), core.RoundOptions{IntervalSeconds: tc.interval, OnEvents: true}, nil)
+			p := core.NewPipeline(twoNodes(), judged(judge{}), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: tc.interval, OnEvents: true}})
 			if err := p.Run(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +158,7 @@ func TestReviewOfOthersIsRefused(t *testing.T) {
 			first := []core.Event{submit(0, 0, 4), submit(1, 0, 4), submit(2, 0, 4)}
 			first[1].Spec.Pinned, first[2].Spec.Suspended = true, true
 			b := &script{observations: []core.Observation{{Events: first}, {NowSeconds: 60, Events: []core.Event{reported(0, 30, 1, 0.5)}}}}
-			p := core.NewPipeline(twoNodes(), judged(judge{verdicts: verdicts}), core.RoundOptions{IntervalSeconds: 60}, nil)
+			p := core.NewPipeline(twoNodes(), judged(judge{verdicts: verdicts}), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 			if err := p.Run(t.Context(), b); err == nil {
 				t.Error("no error, want a broken invariant")
 			}
@@ -177,7 +177,7 @@ func TestRoundsFollowWhileJobsAreHeldBack(t *testing.T) {
 		{NowSeconds: 70},
 		{NowSeconds: 80, Events: []core.Event{{Kind: core.JobProgressed, AtSeconds: 80, Job: 0}}},
 	}}
-	p := core.NewPipeline(twoNodes(), judged(judge{}), core.RoundOptions{OnEvents: true}, nil)
+	p := core.NewPipeline(twoNodes(), judged(judge{}), core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}})
 	if err := p.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestReviewersNameTheMomentOfTheNextRound(t *testing.T) {
 			}}
 			stages := steady(forEver)
 			stages.Admission[0].Policy = tc.admitter
-			p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: tc.interval, OnEvents: true}, nil)
+			p := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: tc.interval, OnEvents: true}})
 			if err := p.Run(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
@@ -260,7 +260,7 @@ func TestReviewersAreToldOfEnds(t *testing.T) {
 		{NowSeconds: 60, Events: []core.Event{reported(0, 60, 1, 0.25), {Kind: core.JobFinished, AtSeconds: 60, Job: 0}, reported(1, 60, 1, 1)}},
 		{NowSeconds: 120},
 	}}
-	p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+	p := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 	if err := p.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -290,8 +290,12 @@ func TestReviewsOfBeforeStand(t *testing.T) {
 					{Events: []core.Event{submit(0, 0, 4)}, Decided: &core.Decided{Same: same, Changes: []core.Change{start}}},
 					{NowSeconds: 60, Events: []core.Event{reported(0, 30, 1, tc.value)}, Decided: &core.Decided{Same: same, Changes: []core.Change{tc.was}}},
 				}
-				p := core.NewPipeline(twoNodes(), judged(judge{}), core.RoundOptions{IntervalSeconds: 60}, nil, told)
-				p.Remember(&memory{replay: b}, func(context.Context) (core.Stages, error) { return judged(judge{}), nil })
+				p := core.NewPipeline(twoNodes(), judged(judge{}), core.PipelineOptions{
+					Rounds:    core.RoundOptions{IntervalSeconds: 60},
+					Observers: []core.Observer{told},
+					Memory:    &memory{replay: b},
+					NewStages: func(context.Context) (core.Stages, error) { return judged(judge{}), nil },
+				})
 				if err := p.Run(t.Context(), b); err != nil {
 					t.Fatal(err)
 				}
@@ -315,7 +319,7 @@ func TestSeries(t *testing.T) {
 	}
 	b.observations = append(b.observations, core.Observation{NowSeconds: 3001, Events: []core.Event{reported(0, 3001, 2998, 7)}})
 	var last *core.Job
-	p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 1}, nil, watch(func(r *core.Report) { last = r.View.Job(0) }))
+	p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 1}, Observers: []core.Observer{watch(func(r *core.Report) { last = r.View.Job(0) })}})
 	if err := p.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -361,8 +365,7 @@ func (f following) Respond(ctx context.Context, v *core.View, jobs []*core.Job) 
 // A report wakes the pipeline for an observer that decides by reports.
 func TestReportsWakeWhoHearsThem(t *testing.T) {
 	b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 4)}}, {NowSeconds: 60}}}
-	p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
-	p.HearReports()
+	p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, WakeOnReports: true})
 	if err := p.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +389,7 @@ func TestReportsWakeWhoFollowsThem(t *testing.T) {
 			b := &script{observations: []core.Observation{
 				{Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4)}}, {NowSeconds: 60, Events: []core.Event{reported(1, 30, 1, 0.5), reported(1, 40, 2, 0.4)}}, {NowSeconds: 120},
 			}}
-			p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+			p := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 			if err := p.Run(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}

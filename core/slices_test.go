@@ -265,9 +265,8 @@ func TestSlicesOfAPipeline(t *testing.T) {
 		}}}
 		stages, placer := fake.stages(), &dice{t: t}
 		stages.Placement.Policy = placer
-		p = core.NewPipeline(cluster(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
-		again := core.NewPipeline(cluster(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
-		again.Remember(forgetful{}, nil)
+		p = core.NewPipeline(cluster(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
+		again := core.NewPipeline(cluster(), fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Memory: forgetful{}})
 		next := core.JobID(0)
 		before := map[core.JobID]core.Job{}
 		for round := range 12 {
@@ -399,7 +398,7 @@ func TestShareOfACluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := &core.Cluster{Accelerators: []string{"a100"}, Sharing: tc.sharing, MaxOwners: 2, Nodes: []core.Node{{Devices: 2}}}
-			p := core.NewPipeline(c, fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
+			p := core.NewPipeline(c, fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 			e := submit(0, 0, 1)
 			e.Spec.Share = tc.share
 			if err := p.Round(context.Background(), core.Observation{Events: []core.Event{e}}, &script{}); err != nil {
@@ -439,7 +438,7 @@ func TestSlicesStayWhereTheyAre(t *testing.T) {
 			c := &core.Cluster{Accelerators: []string{"a100"}, Sharing: core.Mig, Nodes: []core.Node{{Name: "a", Devices: 1}, {ID: 1, Name: "b", Devices: 1}}}
 			stages := fakes{}.stages()
 			stages.Placement.Policy = onFirst{}
-			p := core.NewPipeline(c, stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+			p := core.NewPipeline(c, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 			of := func(id core.JobID, profile string) core.Event {
 				e := submit(id, 0, 1)
 				e.Spec.Share = &core.Share{Milli: 1000, Profile: profile}

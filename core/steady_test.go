@@ -66,7 +66,7 @@ func TestWakesWhenTheFirstStageIsNoLongerSteady(t *testing.T) {
 				{NowSeconds: 0, Events: []core.Event{submit(0, 0, 4)}},
 				{NowSeconds: 60},
 			}}
-			p := core.NewPipeline(twoNodes(), tc.stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+			p := core.NewPipeline(twoNodes(), tc.stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 			if err := p.Run(context.Background(), b); err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestStandsIfTheGrantsAreSeated(t *testing.T) {
 		"if grants run of which one waits": {core.Standing{UntilSeconds: 500, IfSeated: 3}, 60},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := core.NewPipeline(twoNodes(), steady(tc.told), core.RoundOptions{IntervalSeconds: 60}, nil)
+			p := core.NewPipeline(twoNodes(), steady(tc.told), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 			if got := p.StandsUntil(); got != math.Inf(1) {
 				t.Errorf("before the first round: stands until %v s, want for ever", got)
 			}
@@ -114,7 +114,7 @@ func TestAStageThatWasNotAskedHasNoSay(t *testing.T) {
 	stages := steady(core.Standing{UntilSeconds: 100, IfSeated: 1})
 	stages.Placement.Policy = seatFirst{}
 	stages.Admission[0].Policy = steadyAdmit{admitAll{[]core.Verdict{{Job: 1, Code: core.Defer, Reason: core.PolicyDecision}}}, forEver}
-	p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+	p := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 	for _, round := range []struct {
 		seen core.Observation
 		want float64
@@ -153,7 +153,7 @@ func TestElasticityIsAskedAgainAtItsMoment(t *testing.T) {
 	b := &script{observations: []core.Observation{
 		{Events: []core.Event{submit(0, 0, 4)}}, {NowSeconds: 9}, {NowSeconds: 10}, {NowSeconds: 11},
 	}}
-	if err := core.NewPipeline(twoNodes(), stages, core.RoundOptions{OnEvents: true}, nil).Run(t.Context(), b); err != nil {
+	if err := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}}).Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]float64{0, 10}, asked); diff != "" {

@@ -139,7 +139,7 @@ func TestTheAccountsOfARun(t *testing.T) {
 		tuned:   [][]core.Tuning{5: {{BatchPerDevice: 8}}, 6: {{BatchPerDevice: 8}}},
 		ended:   &ended,
 	}
-	p := core.NewPipeline(twoNodes(), policy.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told)
+	p := core.NewPipeline(twoNodes(), policy.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told}})
 	if err := p.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -197,10 +197,14 @@ const accountsOfARun = `1 at 0: active [0 1 2], waiting 1, used 8; start 0 0[0,1
 func TestStageTimes(t *testing.T) {
 	var now time.Duration
 	var got []time.Duration
-	p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, func() time.Duration {
-		now += time.Second
-		return now
-	}, observer(func(r *core.Report) { got = append(got, r.StageTime[:]...) }))
+	p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{
+		Rounds: core.RoundOptions{IntervalSeconds: 60},
+		Stopwatch: func() time.Duration {
+			now += time.Second
+			return now
+		},
+		Observers: []core.Observer{observer(func(r *core.Report) { got = append(got, r.StageTime[:]...) })},
+	})
 	if err := p.Run(t.Context(), &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2)}}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +225,7 @@ func TestADeferralIsToldOnce(t *testing.T) {
 	var told story
 	stages := fakes{}.stages()
 	stages.Admission[0].Policy = defers{core.PolicyDecision, core.PolicyDecision, core.Fragmented, core.NoReason}
-	if err := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil, &told).Run(t.Context(), b); err != nil {
+	if err := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told}}).Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -265,7 +269,7 @@ func TestEventsOfNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2), tc.event}}}}
-			err := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil).Run(t.Context(), b)
+			err := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}}).Run(t.Context(), b)
 			if got := fmt.Sprint(err); got != tc.want {
 				t.Errorf("error %q, want %q", got, tc.want)
 			}
@@ -298,7 +302,7 @@ func TestAnAllocatorOfOneTypeRejectsWhatNeedsTwo(t *testing.T) {
 			stages.Allocation.OneType = tc.oneType
 			var told recorder
 			b := &script{observations: []core.Observation{{Events: []core.Event{mixing, missing}}}}
-			if err := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil, &told).Run(t.Context(), b); err != nil {
+			if err := core.NewPipeline(twoNodes(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told}}).Run(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, told.verdicts); diff != "" {

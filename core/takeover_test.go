@@ -22,12 +22,15 @@ func TestWhatAnotherSchedulerLearned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, l := &memory{learned: tc.learned}, new(learner)
 			var why []string
-			p := core.NewPipeline(twoNodes(), l.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, observe(func(r *core.Report) {
-				if r.Resumed != nil {
-					why = append(why, fmt.Sprintf("%d %v", r.View.Round, r.Resumed.Restored))
-				}
-			}))
-			p.Remember(m, nil)
+			p := core.NewPipeline(twoNodes(), l.stages(), core.PipelineOptions{
+				Rounds: core.RoundOptions{IntervalSeconds: 60},
+				Observers: []core.Observer{observe(func(r *core.Report) {
+					if r.Resumed != nil {
+						why = append(why, fmt.Sprintf("%d %v", r.View.Round, r.Resumed.Restored))
+					}
+				})},
+				Memory: m,
+			})
 			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2)}}, {NowSeconds: 60, Events: []core.Event{submit(1, 60, 2)}}}}
 			if err := p.Run(t.Context(), b); err != nil {
 				t.Fatal(err)

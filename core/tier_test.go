@@ -39,7 +39,7 @@ func TestGuaranteesOfWhoTakesOver(t *testing.T) {
 	seen := &guaranteed{of: policy}
 	b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 1)}}, {NowSeconds: 60}}}
 	c := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Name: "n", Devices: 4}}}
-	if err := core.NewPipeline(c, stages, core.RoundOptions{IntervalSeconds: 60}, nil, seen).Run(t.Context(), b); err != nil {
+	if err := core.NewPipeline(c, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{seen}}).Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	if want := []core.Guarantees{{1, 1, 1}, {0.5, 0.5, 0.5}}; !slices.Equal(seen.told, want) {

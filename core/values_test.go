@@ -284,7 +284,7 @@ func TestBrokenRulesTellTheAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2), submit(1, 0, 2)}}}}
-			err := core.NewPipeline(twoNodes(), tc.fakes.stages(), core.RoundOptions{IntervalSeconds: 60}, nil).Run(t.Context(), b)
+			err := core.NewPipeline(twoNodes(), tc.fakes.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}}).Run(t.Context(), b)
 			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "round 1: component ") {
 				t.Errorf("error %v, want %q", err, tc.want)
 			}
@@ -316,7 +316,7 @@ func TestAnswersAtTheirBounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2), submit(1, 0, 2)}}}}
-			err := core.NewPipeline(twoNodes(), tc.fakes.stages(), core.RoundOptions{IntervalSeconds: 60}, nil).Run(t.Context(), b)
+			err := core.NewPipeline(twoNodes(), tc.fakes.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}}).Run(t.Context(), b)
 			broken, _ := errors.AsType[*core.InvariantError](err)
 			if (err != nil) != (tc.rule != "") || broken != nil && broken.Rule != tc.rule {
 				t.Errorf("error %v, want %q broken", err, tc.rule)
@@ -483,7 +483,7 @@ func TestAStopIsBlamedOnThePlacer(t *testing.T) {
 	b := &script{observations: []core.Observation{
 		{Events: []core.Event{submit(0, 0, 2), submit(1, 0, 2)}}, {NowSeconds: 60, Events: []core.Event{submit(2, 60, 2)}}, {NowSeconds: 120}, {NowSeconds: 90},
 	}}
-	err := core.NewPipeline(twoNodes(), f.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told).Run(t.Context(), b)
+	err := core.NewPipeline(twoNodes(), f.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told}}).Run(t.Context(), b)
 	if err == nil || err.Error() != "round 4: backend went back in time from 120 to 90 s" {
 		t.Errorf("error %v, want one of the fourth round", err)
 	}

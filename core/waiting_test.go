@@ -91,7 +91,7 @@ func TestWhyAJobWaitsWhileNodesAreMissing(t *testing.T) {
 			}
 			var told recorder
 			b := &script{observations: []core.Observation{{Events: tc.events}, {NowSeconds: 60}}}
-			p := core.NewPipeline(twoNodes(), f.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told)
+			p := core.NewPipeline(twoNodes(), f.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told}})
 			if err := p.Run(context.Background(), b); err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,7 @@ func TestAnInterruptedJobIsToldWhatIsMissing(t *testing.T) {
 		{NowSeconds: 240, Events: []core.Event{down, lost(240)}},
 		{NowSeconds: 300},
 	}}
-	p := core.NewPipeline(twoNodes(), f.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told)
+	p := core.NewPipeline(twoNodes(), f.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told}})
 	if err := p.Run(context.Background(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestAJobThatOthersKeepWaitingIsNotBlamedOnNodes(t *testing.T) {
 	b := &script{observations: []core.Observation{{Events: []core.Event{
 		{Kind: core.NodeChanged, Node: 2, Health: core.Down}, submit(0, 0, 4), submit(1, 0, 3), submit(2, 0, 8),
 	}}}}
-	if err := core.NewPipeline(c, fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told).Run(context.Background(), b); err != nil {
+	if err := core.NewPipeline(c, fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told}}).Run(context.Background(), b); err != nil {
 		t.Fatal(err)
 	}
 	want := []core.Verdict{{Job: 2, Code: core.Defer, Reason: core.WaitingForDevices, By: "placement/fake"}}
@@ -169,7 +169,7 @@ func TestAJobOnADrainedNodeIsToldWhatIsMissing(t *testing.T) {
 			{Kind: core.NodeChanged, Node: 0, Health: core.Draining}, {Kind: core.NodeChanged, Node: 1, Health: core.Draining},
 		}},
 	}}
-	if err := core.NewPipeline(twoNodes(), f.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told).Run(context.Background(), b); err != nil {
+	if err := core.NewPipeline(twoNodes(), f.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told}}).Run(context.Background(), b); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(b.applied); n != 2 || b.applied[1].Action != core.Stop || b.applied[1].Reason != core.NodeUnavailable {
@@ -224,7 +224,7 @@ func TestWhatAJobMissesThatMixesTypes(t *testing.T) {
 				return s
 			}}}
 			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, tc.held[0]), submit(1, 0, tc.held[1]), tc.job}}}}
-			if err := core.NewPipeline(tc.cluster, f.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told).Run(t.Context(), b); err != nil {
+			if err := core.NewPipeline(tc.cluster, f.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&told}}).Run(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
 			if placed != 2 {

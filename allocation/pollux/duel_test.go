@@ -60,7 +60,7 @@ func published(t testing.TB, file string, a core.Allocator) {
 			"fixed_batch": []any{"ncf"}, "declared_work": false,
 		})},
 	}
-	if err := core.NewPipeline(cluster, stages, core.RoundOptions{IntervalSeconds: 60}, nil).Run(t.Context(), world); err != nil {
+	if err := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}}).Run(t.Context(), world); err != nil {
 		t.Fatal(err)
 	}
 }

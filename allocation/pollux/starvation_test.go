@@ -124,7 +124,7 @@ func (o *overload) longestWait(t testing.TB, floor time.Duration) float64 {
 		Placement:  core.Component[core.Placer]{ID: "placement/proposed", Policy: component(t, placement.NewProposed(), nil)},
 		Elasticity: core.Component[core.Elasticity]{ID: "elasticity/linear", Policy: linearly{rates}},
 	}
-	run := core.NewPipeline(cluster, stages, core.RoundOptions{IntervalSeconds: roundSeconds}, nil, told)
+	run := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: roundSeconds}, Observers: []core.Observer{told}})
 	for now := 0.0; now < float64(o.rounds*roundSeconds); now = run.NowSeconds() + roundSeconds {
 		seen, err := world.Next(context.Background(), core.Wake{BySeconds: now, IntervalSeconds: roundSeconds})
 		if err != nil {

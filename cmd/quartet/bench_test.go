@@ -44,7 +44,7 @@ func simulateOnly(b *testing.B, c *configs.Config, jobs *workload.Workload) int 
 	}
 	cluster, world := openWorld(b, c, jobs)
 	collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: io.Discard, Rounds: io.Discard, Decisions: io.Discard})
-	p := core.NewPipeline(cluster, stages, c.Round.Options(), nil, collector)
+	p := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: c.Round.Options(), Observers: []core.Observer{collector}})
 	if err := p.Run(ctx, world); err != nil {
 		b.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func scheduler(t *testing.T, o *operated, more ...core.Event) {
 	}
 	cluster := coretest.MakeCluster().Nodes(2, "t4", 4).Obj()
 	board := control.NewBoard(cluster)
-	p := core.NewPipeline(cluster, stages, core.RoundOptions{IntervalSeconds: 10}, nil, board)
+	p := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 10}, Observers: []core.Observer{board}})
 	submitted := func(id core.JobID, name string, replicas int, at float64) core.Event {
 		spec := coretest.MakeJob(name).ID(id).Tenant("vision").Replicas(replicas).Submit(at).Work(1000).Obj().JobSpec
 		spec.Command = []string{"python3", "train.py"}

@@ -68,7 +68,7 @@ jobs:
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := core.NewPipeline(cluster, stages, c.Round.Options(), nil).Run(t.Context(), engine.Late(world, seconds)); err != nil {
+				if err := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: c.Round.Options()}).Run(t.Context(), engine.Late(world, seconds)); err != nil {
 					t.Fatal(err)
 				}
 				for _, change := range world.Changes() {

@@ -170,7 +170,7 @@ func timed(b *testing.B, c *configs.Config, jobs *workload.Workload, stages core
 	cluster, world := openWorld(b, c, jobs)
 	collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: io.Discard, Rounds: io.Discard, Decisions: io.Discard})
 	var each laps
-	p := core.NewPipeline(cluster, stages, c.Round.Options(), nil, collector, &each)
+	p := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: c.Round.Options(), Observers: []core.Observer{collector, &each}})
 	begin := time.Now()
 	each.last = begin
 	if err := p.Run(ctx, world); err != nil {
@@ -232,7 +232,7 @@ func BenchmarkChanged(b *testing.B) {
 			var count bytesOf
 			counted := outOfProcess["allocation"](b, count.loopback, c)
 			settle := func(stages core.Stages) (*crowd, *core.Pipeline) {
-				world, p := &crowd{}, core.NewPipeline(c.BuildCluster(), stages, core.RoundOptions{IntervalSeconds: 300}, nil)
+				world, p := &crowd{}, core.NewPipeline(c.BuildCluster(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 300}})
 				world.round(b, p, world.submit(jobs))
 				world.round(b, p, nil) // tells who runs
 				world.round(b, p, nil) // tells why the others wait

@@ -50,7 +50,7 @@ func TestAQuietRoundAllocatesNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: io.Discard, Rounds: io.Discard, Decisions: io.Discard})
-				p := core.NewPipeline(c.BuildCluster(), stages, c.Round.Options(), nil, collector)
+				p := core.NewPipeline(c.BuildCluster(), stages, core.PipelineOptions{Rounds: c.Round.Options(), Observers: []core.Observer{collector}})
 				now := 0.0
 				round := func(events ...core.Event) {
 					now += 60

@@ -121,10 +121,8 @@ func filesOf(t testing.TB, c *configs.Config, jobs *workload.Workload, stages co
 	cluster, world := openWorld(t, c, jobs)
 	var files [3]bytes.Buffer
 	collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: &files[0], Rounds: &files[1], Decisions: &files[2]})
-	p := core.NewPipeline(cluster, stages, c.Round.Options(), nil, collector)
-	if scaling, may := world.(core.Scaling); may {
-		p.ScaleBy(scaling)
-	}
+	scaling, _ := world.(core.Scaling)
+	p := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: c.Round.Options(), Observers: []core.Observer{collector}, Scaling: scaling})
 	if err := p.Run(ctx, world); err != nil {
 		t.Fatal(err)
 	}

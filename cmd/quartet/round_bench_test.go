@@ -36,7 +36,7 @@ func BenchmarkRound10kGPUs5kJobs(b *testing.B) {
 		}
 		cluster, world := openWorld(b, c, jobs)
 		begin := time.Now()
-		p := core.NewPipeline(cluster, stages, c.Round.Options(), func() time.Duration { return time.Since(begin) }, &t)
+		p := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: c.Round.Options(), Stopwatch: func() time.Duration { return time.Since(begin) }, Observers: []core.Observer{&t}})
 		for range 40 {
 			seen, err := world.Next(b.Context(), core.Wake{BySeconds: p.NowSeconds() + 60, IntervalSeconds: 60})
 			if err != nil {

@@ -366,7 +366,7 @@ func (s *scenario) run(dir string, rows []string, observers ...core.Observer) ([
 		Timeline: &timelines[0], Nodes: &timelines[1], Usage: &timelines[2], Training: &timelines[3],
 		Truth: workload.NewTrainings(&cluster, jobs).At,
 	})
-	p := core.NewPipeline(&cluster, stages, s.round, nil, append(observers, collector, recorder, roundLimit{})...)
+	p := core.NewPipeline(&cluster, stages, core.PipelineOptions{Rounds: s.round, Observers: append(observers, collector, recorder, roundLimit{})})
 	if err := p.Run(ctx, world); err != nil {
 		return nil, err
 	}

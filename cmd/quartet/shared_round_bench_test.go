@@ -124,7 +124,7 @@ func (t *sharedTotal) simulate(b *testing.B, c *configs.Config, jobs *workload.W
 	cluster, world := openWorld(b, c, jobs)
 	collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: io.Discard, Rounds: io.Discard, Decisions: io.Discard})
 	collector.Expect(len(jobs.Jobs))
-	p := core.NewPipeline(cluster, stages, c.Round.Options(), nil, collector, t)
+	p := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: c.Round.Options(), Observers: []core.Observer{collector, t}})
 	t.submitted, t.begun = 0, false
 	var before, after runtime.MemStats
 	var from time.Duration

@@ -192,7 +192,7 @@ func (a *app) composition(config *configs.Config, real *realRun) *quartet.Compos
 		return a.attach(s, real)
 	}
 	if real != nil {
-		c.Fresh, c.Foretell, c.NotForetold = real.fresh, real.foretold.take, real.foretold.not
+		c.Fresh, c.OnForecast, c.NoForecastReason = real.fresh, real.foretold.take, real.foretold.not
 		c.Follow = func(ctx context.Context, t quartet.Takeover) (stop func()) {
 			return (&reloading{takeover: t, load: real.load, files: followFiles(real.files), log: a.logger()}).follow(ctx)
 		}

@@ -100,7 +100,7 @@ func runWideMixing(t *testing.T, stages core.Stages) (map[core.JobID]core.JobSta
 		t.Fatal(err)
 	}
 	ends := &wideOutcomes{states: map[core.JobID]core.JobState{}, verdicts: map[core.JobID]core.Verdict{}}
-	p := core.NewPipeline(cluster, stages, core.RoundOptions{IntervalSeconds: 60}, nil, ends)
+	p := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{ends}})
 	if err := p.Run(t.Context(), world); err != nil {
 		t.Fatal(err)
 	}

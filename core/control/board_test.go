@@ -42,7 +42,7 @@ func newWorldOf(t testing.TB, c *core.Cluster, observers ...core.Observer) *worl
 		Allocation: core.Component[core.Allocator]{ID: "allocation/las", Policy: coretest.Component(allocation.NewLAS(), nil, nil)},
 		Placement:  core.Component[core.Placer]{ID: "placement/first_fit", Policy: coretest.Component(placement.NewFirstFit(), nil, nil)},
 		Elasticity: core.Component[core.Elasticity]{ID: "elasticity/fixed", Policy: coretest.Component(elasticity.NewFixed(), nil, nil)},
-	}, core.RoundOptions{IntervalSeconds: 10}, nil, observers...)}
+	}, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 10}, Observers: observers})}
 }
 
 func (w *world) submit(name string, replicas int) core.JobID {

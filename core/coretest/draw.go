@@ -14,7 +14,7 @@ import (
 func DrawView(t *rapid.T) (*core.View, []core.Candidate) {
 	w, watcher := drawWorld(t), &watcher{chaos: chaos{t: t}}
 	w.pins = true
-	p := core.NewPipeline(cloneCluster(w.cluster), compose(watcher), core.RoundOptions{IntervalSeconds: 60}, nil, w)
+	p := core.NewPipeline(cloneCluster(w.cluster), compose(watcher), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{w}})
 	for range rapid.IntRange(1, 6).Draw(t, "rounds before") {
 		watcher.last = question{}
 		hold(t, p, w.step(), w)

@@ -33,7 +33,7 @@ func (s *subject[S]) forget(t rapid.TB) {
 // growth is the bytes that a pipeline keeps for each job that ended in the latter half of a long run.
 func growth(t rapid.TB, stages core.Stages) float64 {
 	c := &churn{}
-	p := core.NewPipeline(MakeCluster().Nodes(8, "t4", 8).Obj(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+	p := core.NewPipeline(MakeCluster().Nodes(8, "t4", 8).Obj(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 	for range forgetRounds / 2 {
 		hold(t, p, c.step(), c)
 	}

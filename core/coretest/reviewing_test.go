@@ -125,13 +125,15 @@ func TestReviewsInRandomWorlds(t *testing.T) {
 			asked: map[core.JobID]float64{}, ends: map[core.JobID]bool{}, defers: map[core.JobID]bool{}, waiting: map[core.JobID]float64{},
 		}
 		interval := rapid.SampledFrom([]float64{0, 60}).Draw(t, "interval")
-		p := core.NewPipeline(cloneCluster(w.cluster), compose(rest), core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0}, nil, rest,
-			counted(func(r *core.Report) {
+		p := core.NewPipeline(cloneCluster(w.cluster), compose(rest), core.PipelineOptions{
+			Rounds: core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0},
+			Observers: []core.Observer{rest, counted(func(r *core.Report) {
 				for _, c := range r.Changes {
 					ends += map[core.Action]int{core.Finish: 1}[c.Action]
 					pauses += map[core.Action]int{core.Pause: 1}[c.Action]
 				}
-			}))
+			})},
+		})
 		for range rapid.IntRange(1, 16).Draw(t, "rounds") {
 			hold(t, p, w.step(), w)
 		}

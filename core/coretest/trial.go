@@ -40,7 +40,7 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 	rest.free.beside = isOf[core.Allocator, S]() && len(s.factory.Sharing) == 0
 	interval := rapid.SampledFrom([]float64{0, 60}).Draw(t, "interval")
 	options := core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0}
-	p := core.NewPipeline(cloneCluster(w.cluster), s.compose(s.slot.wrap(tr), rest), options, nil, w)
+	p := core.NewPipeline(cloneCluster(w.cluster), s.compose(s.slot.wrap(tr), rest), core.PipelineOptions{Rounds: options, Observers: []core.Observer{w}})
 	for range rapid.IntRange(1, 12).Draw(t, "rounds") {
 		rest.quiet = false
 		hold(t, p, w.step(), w)

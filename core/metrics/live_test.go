@@ -63,7 +63,7 @@ func busy(t testing.TB, jobs int, observers ...core.Observer) (p *core.Pipeline,
 		Placement:  component(t, placement.NewFirstFit(), nil),
 		Elasticity: component(t, elasticity.NewFixed(), nil),
 	}
-	p = core.NewPipeline(cluster, stages, core.RoundOptions{IntervalSeconds: 60}, nil, observers...)
+	p = core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: observers})
 	return p, world, workload.NewAlone(cluster, w).Seconds
 }
 

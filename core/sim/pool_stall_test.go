@@ -104,8 +104,11 @@ func TestARunThatWaitsForNodesInVainEnds(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			rounds := &roundsOf{most: tc.rounds, over: cancel}
-			pipeline := core.NewPipeline(c, stages, core.RoundOptions{IntervalSeconds: tc.interval, OnEvents: true}, nil, rounds)
-			pipeline.ScaleBy(backend.(core.Scaling))
+			pipeline := core.NewPipeline(c, stages, core.PipelineOptions{
+				Rounds:    core.RoundOptions{IntervalSeconds: tc.interval, OnEvents: true},
+				Observers: []core.Observer{rounds},
+				Scaling:   backend.(core.Scaling),
+			})
 			if err := pipeline.Run(ctx, backend); err != nil {
 				t.Fatalf("after %d rounds, at %v s: %v", rounds.held, pipeline.NowSeconds(), err)
 			}
@@ -115,7 +118,7 @@ func TestARunThatWaitsForNodesInVainEnds(t *testing.T) {
 			if pipeline.NowSeconds() < tc.ends {
 				t.Errorf("the run ends at %v s, want %v s at least", pipeline.NowSeconds(), tc.ends)
 			}
-			if said := backend.(*Simulator).InVain(); (said != "") != tc.asked {
+			if said := backend.(*Simulator).GaveUpReason(); (said != "") != tc.asked {
 				t.Errorf("%q", said)
 			}
 		})
@@ -153,14 +156,14 @@ func TestARunThatOnlyRestartsEnds(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			rounds := &roundsOf{most: tc.rounds, over: cancel}
-			pipeline := core.NewPipeline(c, backendtest.FIFO(), core.RoundOptions{OnEvents: true}, nil, rounds)
+			pipeline := core.NewPipeline(c, backendtest.FIFO(), core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}, Observers: []core.Observer{rounds}})
 			if err := pipeline.Run(ctx, backend); err != nil {
 				t.Fatalf("after %d rounds, at %v s: %v", rounds.held, pipeline.NowSeconds(), err)
 			}
 			if left := pipeline.Unfinished(); (len(left) == 0) != tc.done {
 				t.Errorf("%d jobs are left after %d rounds, at %v s", len(left), rounds.held, pipeline.NowSeconds())
 			}
-			if said := backend.(*Simulator).InVain(); strings.HasPrefix(said, "jobs were given devices in 100001 rounds, and none came further") == tc.done {
+			if said := backend.(*Simulator).GaveUpReason(); strings.HasPrefix(said, "jobs were given devices in 100001 rounds, and none came further") == tc.done {
 				t.Errorf("%q", said)
 			}
 		})
@@ -187,8 +190,8 @@ func TestARunInWhichOneGetsOnGoesOn(t *testing.T) {
 	}
 	s.churned = mostChurned + 1
 	seen, err := s.Next(t.Context(), core.Wake{BySeconds: math.Inf(1), OnEvents: true})
-	if err != nil || seen.NowSeconds != 1000 || s.InVain() != "" {
-		t.Errorf("at %v s: %v, %q; want the end of the job", seen.NowSeconds, err, s.InVain())
+	if err != nil || seen.NowSeconds != 1000 || s.GaveUpReason() != "" {
+		t.Errorf("at %v s: %v, %q; want the end of the job", seen.NowSeconds, err, s.GaveUpReason())
 	}
 }
 

@@ -77,8 +77,8 @@ func (s *Simulator) came(at float64) {
 // mostChurned is how many rounds may start, stop, move or resize jobs while none comes further. A change that leads to something needs a few.
 const mostChurned = 100_000
 
-// InVain says why a run ended in which nodes of pools were asked for, or jobs given devices, all the time; "" for any other.
-func (s *Simulator) InVain() string {
+// GaveUpReason says why a run ended in which nodes of pools were asked for, or jobs given devices, all the time; "" for any other.
+func (s *Simulator) GaveUpReason() string {
 	switch {
 	case !s.pools.hopeless:
 		return ""

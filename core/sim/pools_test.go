@@ -301,9 +301,13 @@ func runUnderWhim(t *rapid.T, c *core.Cluster, config Config, jobs *workload.Wor
 			is.ready[core.NodeID(id)] = 0
 		}
 	}
-	p := core.NewPipeline(c, stages, core.RoundOptions{IntervalSeconds: 10}, nil, is, bill)
-	p.ScaleBy(&scales{
-		Scaling: backend.(core.Scaling), T: t, cluster: c, now: p.NowSeconds, changed: map[string]float64{}, grown: map[string]float64{},
+	var p *core.Pipeline
+	p = core.NewPipeline(c, stages, core.PipelineOptions{
+		Rounds:    core.RoundOptions{IntervalSeconds: 10},
+		Observers: []core.Observer{is, bill},
+		Scaling: &scales{
+			Scaling: backend.(core.Scaling), T: t, cluster: c, now: func() float64 { return p.NowSeconds() }, changed: map[string]float64{}, grown: map[string]float64{},
+		},
 	})
 	if err := p.Run(t.Context(), backend); err != nil {
 		t.Fatal(err)

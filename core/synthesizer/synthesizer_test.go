@@ -110,7 +110,7 @@ func newWorld(t *testing.T, s Settings, ends func(candidate, draw int) (float64,
 		Elasticity: core.Component[core.Elasticity]{ID: "elasticity/nobody", Policy: n},
 	}
 	cluster := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Name: "n", Devices: 4}}}
-	w := &world{t, core.NewPipeline(cluster, stages, core.RoundOptions{IntervalSeconds: 60}, nil, chooser), chooser}
+	w := &world{t, core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{chooser}}), chooser}
 	w.hold(0, core.Event{Kind: core.JobSubmitted, Spec: &core.JobSpec{Name: "job", Requested: 1, MinReplicas: 1, MaxReplicas: 1}})
 	return w
 }

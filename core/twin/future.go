@@ -42,12 +42,9 @@ func (s *Still) future(ctx context.Context, p Policies, w *World, seconds float6
 		return nil, err
 	}
 	fates := newFates(pipeline)
-	if err := pipeline.Decide(ctx, stages, p.Options, p.Same, fates); err != nil {
+	options := core.PipelineOptions{Rounds: p.Options, Observers: []core.Observer{fates}, Scaling: world, KeepDevices: world.KeepsDevices()}
+	if err := pipeline.Decide(ctx, stages, p.Same, options); err != nil {
 		return nil, err
-	}
-	pipeline.ScaleBy(world)
-	if world.KeepsDevices() {
-		pipeline.KeepDevices()
 	}
 	to := from + seconds
 	if err := pipeline.Run(ctx, until{world, to, func() bool { return w.Present && fates.present == 0 }}); err != nil {

@@ -24,7 +24,7 @@ func (s *Still) Next(ctx context.Context, p Policies, seen core.Observation, obs
 		}()
 	}
 	pipeline := s.pipeline.Fork()
-	if err := pipeline.Decide(ctx, stages, p.Options, p.Same, observers...); err != nil {
+	if err := pipeline.Decide(ctx, stages, p.Same, core.PipelineOptions{Rounds: p.Options, Observers: observers}); err != nil {
 		return nil, nil, err
 	}
 	seen.Events, seen.Decided = slices.Clone(seen.Events), nil

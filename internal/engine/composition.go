@@ -30,36 +30,38 @@ type Composition struct {
 	// Jobs are the workload of the config where it was loaded already, by LoadWorkload. Several runs may share it, also at the same
 	// time: nothing changes a workload that was loaded.
 	Jobs *workload.Workload
-	// Log takes what components log.
+	// Log takes what components log; nil discards it.
 	Log *slog.Logger
 	// Stopwatch tells the time from any fixed moment. Without one the summary knows no wall time and no decision times, and
 	// is the same whenever the run is repeated.
 	Stopwatch func() time.Duration
-	// Observers are told of every round.
+	// Observers see every round.
 	Observers []core.Observer
-	// Watch makes an observer that may also look at the pipeline of the run, and at its world, when it is told of a round: it forks them, and changes nothing.
+	// Watch makes an observer that may also look at the pipeline of the run and at its backend while it observes a round: it may fork them,
+	// and changes nothing. nil for none.
 	Watch func(*core.Pipeline, core.Backend) core.Observer
-	// Foretell is told of forecasts of a run on real machines, from time to time, by another goroutine; nil for none.
-	Foretell func(*twin.Forecast)
-	// NotForetold is told why a run is not forecast while it goes on, where Foretell asks for that; empty when that is over. nil for nobody who wants to know.
-	NotForetold func(why string)
+	// OnForecast is called with forecasts of a live run, from time to time, by another goroutine. nil for no forecasts.
+	OnForecast func(*twin.Forecast)
+	// NoForecastReason is called with why a live run is not forecast for now, where OnForecast asks for forecasts, and with an empty text
+	// when it is forecast again. It may be nil.
+	NoForecastReason func(why string)
 	// Attach lets people watch a run and give it orders.
 	Attach func(Session) (Attachment, error)
-	// Follow is told how to put other policies in the place of those that decide, when a run on real machines begins. What it
-	// returns is called when the run has ended.
+	// Follow is called with a function that replaces the policies, when a live run begins. What it returns is called when the run has
+	// ended. It may be nil.
 	Follow func(context.Context, Takeover) (stop func())
-	// Note is told what people should know of the run that is neither a result nor an error.
+	// Note is called with what people should know of the run that is neither a result nor an error. It may be nil.
 	Note func(text string)
 	// Fresh has Run stop and forget what is left of an unfinished run in the same folder.
 	Fresh bool
-	// Plugins tells of the policies in processes of their own; nil when there are none.
+	// Plugins lists the policies in processes of their own; nil when there are none.
 	Plugins Plugins
 
-	chosen  func(alternative int)                         // is told who takes over, between two rounds; nil for nobody
+	chosen  func(alternative int)                         // called with who takes over, between two rounds; nil for nobody
 	believe func(*workload.Workload) synthesizer.Believer // in the place of what the run teaches; nil outside of tests
 }
 
-// Plugins tells of policies in processes of their own.
+// Plugins lists policies in processes of their own.
 type Plugins interface {
 	// Used lists the plugins that took part.
 	Used() []Plugin

@@ -36,23 +36,23 @@ func measured(c *configs.Config, w *workload.Workload) (metrics.Window, error) {
 	return window, nil
 }
 
-// ending ends a run when the jobs have ended that it is about: what the others come to is nobody's concern.
-type ending struct {
+// measuredJobs is a backend that ends the run when the jobs that are measured have ended: what the others come to is nobody's concern.
+type measuredJobs struct {
 	core.Backend
 	window metrics.Window
 	left   int
 }
 
 // ObserveRound counts the jobs of the window that ended.
-func (e *ending) ObserveRound(r *core.Report) error {
-	e.left -= len(e.window.Among(r.Ended))
+func (m *measuredJobs) ObserveRound(r *core.Report) error {
+	m.left -= len(m.window.Among(r.Ended))
 	return nil
 }
 
-// Next tells what happened, until nothing more matters.
-func (e *ending) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
-	if e.left <= 0 && e.window != metrics.AllJobs {
+// Next returns what happened, until nothing more matters.
+func (m *measuredJobs) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	if m.left <= 0 && m.window != metrics.AllJobs {
 		return core.Observation{}, io.EOF
 	}
-	return e.Backend.Next(ctx, w)
+	return m.Backend.Next(ctx, w)
 }

@@ -17,28 +17,27 @@ type Plan struct {
 	Cluster    *core.Cluster
 	Changes    []core.Change
 	Names      map[core.JobID]string       // of the jobs that were submitted until then
-	Verdicts   map[core.JobID]core.Verdict // last told of each job
+	Verdicts   map[core.JobID]core.Verdict // of each job, the last one
 	Unfinished []*core.Job
 }
 
 // Plan holds the next round of a run whose scheduler wrote a snapshot, or the first round when the name of the snapshot is
 // empty, and changes nothing. That of a simulation is its first round that knows of a job, at its own time.
 func (c *Composition) Plan(ctx context.Context, snapshot string) (*Plan, error) {
-	return c.foresee(ctx, snapshot, foreseeing{})
+	return c.planNext(ctx, snapshot, planHooks{})
 }
 
-// foreseeing is who looks at a plan while it is made; each may be nil.
-type foreseeing struct {
-	opened func(backend.Preview)                  // what is planned on, before the first round
-	watch  func(*core.Pipeline) core.Observer     // one more observer of the rounds
-	next   func(*core.Pipeline, core.Observation) // before the next round, with what it is told
+// planHooks are called while a plan is made; each may be nil.
+type planHooks struct {
+	opened func(backend.Abilities)                // when the backend is open, before the first round
+	watch  func(*core.Pipeline) core.Observer     // makes one more observer of the rounds
+	next   func(*core.Pipeline, core.Observation) // before the next round, with what the backend reports
 	done   func(*Plan, *core.Pipeline)            // after it
 }
 
-// foresee is Plan with somebody who looks on.
-func (c *Composition) foresee(ctx context.Context, snapshot string, by foreseeing) (*Plan, error) {
-	log := c.logger()
-	jobs, err := LoadWorkload(ctx, c.Config, log)
+// planNext is Plan with hooks.
+func (c *Composition) planNext(ctx context.Context, snapshot string, by planHooks) (*Plan, error) {
+	jobs, err := LoadWorkload(ctx, c.Config, c.logger())
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +47,7 @@ func (c *Composition) foresee(ctx context.Context, snapshot string, by foreseein
 			return nil, err
 		}
 	}
-	stages, err := BuildStages(c.Config, log)
+	stages, err := BuildStages(c.Config, c.logger())
 	if err != nil {
 		return nil, err
 	}
@@ -56,32 +55,31 @@ func (c *Composition) foresee(ctx context.Context, snapshot string, by foreseein
 	if err != nil {
 		return nil, errors.Join(err, discardStages(&stages))
 	}
-	defer closeReacting(world)
+	can := backend.AbilitiesOf(world)
+	defer closeReactive(can)
 	if by.opened != nil {
-		by.opened(world)
+		by.opened(can)
 	}
 	p := &Plan{Cluster: cluster, Verdicts: map[core.JobID]core.Verdict{}, Names: map[core.JobID]string{}}
-	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), nil, foreseen{p})
-	if keeping, may := world.(core.Keeping); may && keeping.KeepsDevices() {
-		pipeline.KeepDevices()
+	o := core.PipelineOptions{
+		Rounds: c.Round.Options(), Observers: []core.Observer{planObserver{p}}, KeepDevices: can.KeepsDevices, Memory: can.Memory,
 	}
 	if by.watch != nil {
-		pipeline.Tell(by.watch(pipeline))
+		o.Watchers = []func(*core.Pipeline) core.Observer{by.watch}
 	}
-	var seen core.Backend = world
-	if memory, remembers := world.(core.Memory); remembers { // of a run that goes on
-		pipeline.Remember(memory, nil)
-	} else if snapshot == "" && !simulated {
-		seen = Late(world, FirstRoundSeconds)
+	pipeline := core.NewPipeline(cluster, stages, o)
+	var asked core.Backend = world
+	if can.Memory == nil && snapshot == "" && !simulated { // it is no run that is resumed
+		asked = Late(world, FirstRoundSeconds)
 	}
 	if by.next != nil {
-		seen = overheard{Backend: seen, told: func(o core.Observation) {
+		asked = overheard{Backend: asked, seen: func(o core.Observation) {
 			if o.Decided == nil {
 				by.next(pipeline, o)
 			}
 		}}
 	}
-	err = pipeline.Run(ctx, seen)
+	err = pipeline.Run(ctx, asked)
 	if err == nil && by.done != nil {
 		by.done(p, pipeline)
 	}
@@ -100,24 +98,24 @@ func (c *Composition) preview(
 	if err != nil {
 		return nil, false, err
 	}
-	durable, real := opener.(backend.Durable)
-	if real {
-		if err := settle(durable, c.Config, jobs, "", nil, false); err != nil {
+	can := backend.OpenerAbilitiesOf(opener)
+	if can.Durable != nil {
+		if err := settle(can.Durable, c.Config, jobs, "", nil, false); err != nil {
 			return nil, false, err
 		}
 	}
-	if planner, ok := opener.(backend.Planner); ok {
-		world, err = planner.Preview(ctx, snapshot, cluster, jobs)
-		return world, !real, err
+	if can.Planner != nil {
+		world, err = can.Planner.Preview(ctx, snapshot, cluster, jobs)
+		return world, can.Durable == nil, err
 	}
 	return nil, false, problem("backend.type", fmt.Sprintf("%q has no state to plan on", c.Backend.ID), "")
 }
 
-// foreseen notes what is told in a round.
-type foreseen struct{ *Plan }
+// planObserver notes what a plan needs of the rounds.
+type planObserver struct{ *Plan }
 
 // ObserveRound notes what a plan needs.
-func (s foreseen) ObserveRound(r *core.Report) error {
+func (s planObserver) ObserveRound(r *core.Report) error {
 	s.Round = r.View.Round
 	for i := range r.Events {
 		if e := &r.Events[i]; e.Kind == core.JobSubmitted {
@@ -130,10 +128,10 @@ func (s foreseen) ObserveRound(r *core.Report) error {
 	return nil
 }
 
-// FirstRoundSeconds is about when the first round of a run is: no job is told of at the very moment of its submission.
+// FirstRoundSeconds is about when the first round of a live run is: a job is reported a little after its submission.
 const FirstRoundSeconds = 0.01
 
-// Late is a backend whose rounds come so many seconds after what they are told of.
+// Late is a backend whose rounds come so many seconds after the events that it reports in them.
 func Late(b core.Backend, seconds float64) core.Backend { return late{b, seconds} }
 
 type late struct {

@@ -21,6 +21,7 @@ import (
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/synthesizer"
 	"github.com/quartet-sched/quartet/core/timeline"
 	"github.com/quartet-sched/quartet/core/workload"
 )
@@ -82,108 +83,170 @@ type Attachment struct {
 // execution is one run from its beginning to its end.
 type execution struct {
 	*Composition
+	live      bool // on real machines
+	log       *slog.Logger
+	stopwatch func() time.Duration
+	ends      []func(r *Result, failure error) error // what the end of the run has to undo, the last one first
+
+	// What open finds and makes.
 	dir       string   // that holds the files
 	lock      *os.File // of that folder; nil where there is none
 	repeats   bool     // what is recorded there
-	log       *slog.Logger
-	stopwatch func() time.Duration
 	jobs      *workload.Workload
-	reacting  workload.Reacting // nil for a list of jobs
-	driver    *driver           // of those jobs on real machines; nil on a simulator
 	window    metrics.Window
 	inputs    []Digest // files that the run rests on
 	cluster   *core.Cluster
+	stages    core.Stages
+	backend   core.Backend // as it was opened
+	can       backend.Abilities
+	state     string            // folder that holds the state of a live run; empty for a simulation
+	reactive  workload.Reacting // nil for a list of jobs
 	files     *outputs
 	collector *metrics.Collector
 	recorder  *timeline.Recorder // nil when its files are not wanted
-	began     bool               // rounds are held
+	opened    bool               // the stages are closed like those of a run, not discarded
+
+	// What assemble puts together.
+	counted  *measuredJobs
+	attached Attachment
+	policies *policies
+	driver   *workloadDriver          // of a live run with a reactive workload; nil otherwise
+	chooser  *synthesizer.Synthesizer // nil for a config of one composition
+	pipeline *core.Pipeline
+	asked    core.Backend // what the pipeline is given
+	holding  context.Context
+	began    bool // rounds are held: nobody knows what was written
 }
 
-// execute runs a composition to its end, or until the context ends.
-func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err error) {
-	for _, n := range c.Notes {
-		c.note(n.String())
-	}
-	held := false // rounds were held: nobody knows what was written
-	defer func() {
-		if r == nil && err != nil && !held {
-			c.noteEarlier()
-		}
-	}()
-	e := &execution{Composition: c, dir: c.Dir, log: c.logger(), stopwatch: c.stopwatch(), cluster: c.BuildCluster()}
-	if e.jobs = c.Jobs; e.jobs == nil {
-		if e.jobs, err = LoadWorkload(ctx, c.Config, e.log); err != nil {
-			return nil, err
-		}
-	}
-	if e.window, err = measured(c.Config, e.jobs); err != nil {
+// execute carries a run from its config to its results, or up to where the context ends it.
+func (c *Composition) execute(ctx context.Context, live bool) (r *Result, err error) {
+	e := &execution{Composition: c, live: live, dir: c.Dir, log: c.logger(), stopwatch: c.stopwatch(), cluster: c.BuildCluster()}
+	defer func() { err = e.end(r, err) }()
+	if err := e.open(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.checkFit(ctx, e.cluster, e.jobs.Foreseen()); err != nil {
+	if err := e.assemble(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.checkAlternatives(ctx, e.cluster, e); err != nil {
-		return nil, err
-	}
-	c.noteShares(e.cluster, e.jobs.Foreseen())
-	c.noteTrials(e.jobs)
-	stages, err := BuildStages(c.Config, e.log)
-	if err != nil {
-		return nil, err
-	}
-	begun := false
-	defer e.release()
-	defer func() {
-		if !begun {
-			err = errors.Join(err, discardStages(&stages))
-		}
-	}()
-	e.inputs = append(digestsOf(e.jobs.Inputs), filesRead(&stages)...)
-	world, state, err := e.open(ctx, real, &stages)
-	if err != nil {
-		return nil, c.Locate(err)
-	}
-	if e.reacting, err = e.react(ctx, world, state); err != nil {
-		return nil, errors.Join(err, closeWorld(world))
-	}
-	if e.reacting != nil {
-		defer func() { err = errors.Join(err, e.reacting.Close()) }()
-	}
-	if reader, reads := world.(core.FileReader); reads {
-		e.inputs = append(e.inputs, digestsOfFiles(reader.FilesRead())...)
-	}
-	if closer, ok := world.(io.Closer); ok {
-		defer func() { err = errors.Join(err, e.endWorld(closer, r, err)) }()
-		if e.dir != "" {
-			if err := removeLeftovers(e.dir); err != nil { // nobody else writes into it
-				return nil, err
-			}
-		}
-		if err := e.setAside(); err != nil {
-			return nil, err
+	interrupted, failure := e.holdRounds(ctx)
+	return e.conclude(ctx, interrupted, failure)
+}
+
+// atEnd has something undone when the run ends, before what was to be undone so far. It is given what the run came to.
+func (e *execution) atEnd(undo func(r *Result, failure error) error) { e.ends = append(e.ends, undo) }
+
+// end undoes what the run has done, and returns the error that it ends with.
+func (e *execution) end(r *Result, failure error) error {
+	for _, undo := range slices.Backward(e.ends) {
+		if err := undo(r, failure); err != nil {
+			failure = errors.Join(failure, err)
 		}
 	}
-	e.notePromises(&stages)
-	e.notePairs(world)
-	if real {
+	if r == nil && failure != nil && !e.began {
+		e.noteEarlier()
+	}
+	return failure
+}
+
+// open loads the workload, makes the policies, opens the backend, and claims the folder for the files of the run.
+func (e *execution) open(ctx context.Context) error {
+	for _, n := range e.Notes {
+		e.note(n.String())
+	}
+	if err := e.load(ctx); err != nil {
+		return err
+	}
+	if err := e.checkFits(ctx); err != nil {
+		return err
+	}
+	var err error
+	if e.stages, err = BuildStages(e.Config, e.log); err != nil {
+		return err
+	}
+	e.atEnd(func(*Result, error) error { e.release(); return nil })
+	e.atEnd(func(*Result, error) error {
+		if e.opened {
+			return nil // they were closed by what they came to
+		}
+		return discardStages(&e.stages)
+	})
+	e.inputs = append(digestsOf(e.jobs.Inputs), filesRead(&e.stages)...)
+	if err := e.openBackend(ctx); err != nil {
+		return err
+	}
+	e.notePromises(&e.stages)
+	e.notePairs()
+	if err := e.openFiles(ctx); err != nil {
+		return err
+	}
+	e.opened = true
+	return nil
+}
+
+// load loads the workload and finds the jobs that are measured.
+func (e *execution) load(ctx context.Context) (err error) {
+	if e.jobs = e.Jobs; e.jobs == nil {
+		if e.jobs, err = LoadWorkload(ctx, e.Config, e.log); err != nil {
+			return err
+		}
+	}
+	e.window, err = measured(e.Config, e.jobs)
+	return err
+}
+
+// checkFits refuses a workload of which no job fits, and notes what comes of its jobs that nobody may expect.
+func (e *execution) checkFits(ctx context.Context) error {
+	known := e.jobs.Foreseen()
+	if err := e.checkFit(ctx, e.cluster, known); err != nil {
+		return err
+	}
+	if err := e.checkAlternatives(ctx, e.cluster, e); err != nil {
+		return err
+	}
+	e.noteShares(e.cluster, known)
+	e.noteTrials(e.jobs)
+	return nil
+}
+
+// openBackend opens the backend and the reactive workload, and readies the folder of a backend that writes into it.
+func (e *execution) openBackend(ctx context.Context) (err error) {
+	if e.backend, err = e.openWorld(ctx); err != nil {
+		return e.Locate(err)
+	}
+	e.can = backend.AbilitiesOf(e.backend)
+	if e.reactive, err = e.react(ctx); err != nil {
+		return errors.Join(err, closeUnused(e.can))
+	}
+	if e.reactive != nil {
+		e.atEnd(func(*Result, error) error { return e.reactive.Close() })
+	}
+	if e.can.Files != nil {
+		e.inputs = append(e.inputs, digestsOfFiles(e.can.Files.FilesRead())...)
+	}
+	if e.can.Closer == nil {
+		return nil
+	}
+	e.atEnd(e.closeBackend)
+	if e.dir != "" {
+		if err := removeLeftovers(e.dir); err != nil { // nobody else writes into it
+			return err
+		}
+	}
+	return e.setAside()
+}
+
+// openFiles claims the folder of the run and begins its files.
+func (e *execution) openFiles(ctx context.Context) (err error) {
+	if e.live {
 		e.noteRounds()
 	} else if err := e.claim(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	if e.files, err = newOutputs(e.dir, c.Keep); err != nil {
-		return nil, err
+	if e.files, err = newOutputs(e.dir, e.Keep); err != nil {
+		return err
 	}
-	defer e.files.Close()
-	if err := e.newCollector(world); err != nil {
-		return nil, err
-	}
-	begun = true
-	r, err = e.run(ctx, world, state, &stages)
-	held = e.began
-	if err != nil {
-		return nil, err
-	}
-	return r, r.failure
+	e.atEnd(func(*Result, error) error { e.files.Close(); return nil })
+	return e.newCollector()
 }
 
 // longRound is an interval that people wait for.
@@ -218,13 +281,12 @@ func (e *execution) notePromises(stages *core.Stages) {
 }
 
 // notePairs says that no two of the jobs were measured together, where somebody goes by that.
-func (e *execution) notePairs(world core.Backend) {
-	measured, is := world.(interface{ PairsMeasured() (byPairs, known bool) })
+func (e *execution) notePairs() {
 	packs := slices.Contains(e.Allocation.Factory.Needs(e.Allocation.Config), core.CapabilityPairRates)
-	if !is || e.cluster.Sharing == core.Exclusive {
+	if e.can.Pairs == nil || e.cluster.Sharing == core.Exclusive {
 		return
 	}
-	byPairs, known := measured.PairsMeasured()
+	byPairs, known := e.can.Pairs.PairsMeasured()
 	if known {
 		return
 	}
@@ -236,69 +298,57 @@ func (e *execution) notePairs(world core.Backend) {
 	}
 }
 
-// open opens the backend. Only a run on real machines may have a backend of real machines.
-func (e *execution) open(ctx context.Context, real bool, stages *core.Stages) (world core.Backend, state string, err error) {
+// openWorld opens the backend. Only a live run may have a backend of real machines.
+func (e *execution) openWorld(ctx context.Context) (world core.Backend, err error) {
 	opener, err := e.Backend.New(e.Seed, e.log)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	if _, grows := opener.(backend.Growing); grows {
+	can := backend.OpenerAbilitiesOf(opener)
+	if can.Growing != nil {
 		e.cluster = &core.Cluster{MayGrow: true}
 	}
-	durable, ok := opener.(backend.Durable)
 	switch {
-	case ok && !real:
-		return nil, "", problem("backend.type", fmt.Sprintf("%q runs real processes", e.Backend.ID), `use "quartet run"`)
-	case !ok && real:
-		return nil, "", problem("backend.type", fmt.Sprintf("%q does not run real processes", e.Backend.ID), `use "quartet simulate"`)
-	case ok:
+	case can.Durable != nil && !e.live:
+		return nil, problem("backend.type", fmt.Sprintf("%q runs real processes", e.Backend.ID), `use "quartet run"`)
+	case can.Durable == nil && e.live:
+		return nil, problem("backend.type", fmt.Sprintf("%q does not run real processes", e.Backend.ID), `use "quartet simulate"`)
+	case e.live:
 		if err := e.occupy(ctx); err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		defer func() {
 			if err != nil {
 				e.vacate()
 			}
 		}()
-		if err := settle(durable, e.Config, e.jobs, e.dir, filesOf(stages), e.Fresh); err != nil {
-			return nil, "", err
+		if err := settle(can.Durable, e.Config, e.jobs, e.dir, filesOf(&e.stages), e.Fresh); err != nil {
+			return nil, err
 		}
-		state = durable.Dir()
+		e.state = can.Durable.Dir()
 	}
-	world, err = opener.Open(ctx, e.cluster, e.jobs)
-	return world, state, err
+	return opener.Open(ctx, e.cluster, e.jobs)
 }
 
-// leaving is a backend whose jobs can outlive the scheduler.
-type leaving interface {
-	Leave() (running int, err error)
-}
-
-// endWorld closes a backend. When the run ends by an error, that is no fault of the jobs: they run on where they can.
-func (e *execution) endWorld(world io.Closer, r *Result, failure error) error {
-	left, can := world.(leaving)
-	if failure == nil || !can || r != nil && r.Interrupted {
-		return world.Close()
+// closeBackend closes the backend. When the run ends by an error, that is no fault of the jobs: they run on where they can.
+func (e *execution) closeBackend(r *Result, failure error) error {
+	if failure == nil || e.can.Leaving == nil || r != nil && r.Interrupted {
+		return e.can.Closer.Close()
 	}
-	running, err := left.Leave()
+	running, err := e.can.Leaving.Leave()
 	if running > 0 {
 		e.note(fmt.Sprintf("%d jobs run on: run it again to go on with them, or with --fresh to stop them", running))
 	}
 	return err
 }
 
-// pausing is a backend that knows for how many seconds a job pauses when it first starts.
-type pausing interface {
-	StartPause(id core.JobID) float64
-}
-
 // newCollector measures the run into those files that the config asks for.
-func (e *execution) newCollector(world core.Backend) error {
+func (e *execution) newCollector() error {
 	var to metrics.Outputs
 	if e.Output.Writes("fairness") {
-		to.Alone = workload.NewAlone(e.cluster, e.jobsOf(world)).Seconds
-		if p, ok := world.(pausing); ok {
-			to.StartPause = p.StartPause
+		to.Alone = workload.NewAlone(e.cluster, e.jobsOf()).Seconds
+		if e.can.StartPauses != nil {
+			to.StartPause = e.can.StartPauses.StartPause
 		}
 	}
 	if !e.Estimate.True() {
@@ -319,12 +369,12 @@ func (e *execution) newCollector(world core.Backend) error {
 	e.collector.Measure(e.window)
 	e.collector.Expect(len(e.jobs.Jobs))
 	e.collector.Bill(e.cluster)
-	return e.newRecorder(world)
+	return e.newRecorder()
 }
 
 // newRecorder records the timeline of the run into those files that the config asks for.
-func (e *execution) newRecorder(world core.Backend) error {
-	to := timeline.Outputs{Truth: workload.NewTrainings(e.cluster, e.jobsOf(world)).At}
+func (e *execution) newRecorder() error {
+	to := timeline.Outputs{Truth: workload.NewTrainings(e.cluster, e.jobsOf()).At}
 	wanted := false
 	for _, slot := range [...]struct {
 		file, output string
@@ -353,158 +403,184 @@ func (e *execution) newRecorder(world core.Backend) error {
 	return nil
 }
 
-// run holds the rounds and writes what they came to, however they end.
-func (e *execution) run(ctx context.Context, world core.Backend, state string, stages *core.Stages) (*Result, error) {
-	ending := &ending{Backend: world, window: e.window, left: e.window.Of(len(e.jobs.Jobs))}
-	attached, err := e.attach(ending, state)
-	if err != nil {
-		return nil, errors.Join(err, CloseStages(stages))
+// assemble puts together what holds the rounds: who watches them, the workload that reacts to them, and the pipeline.
+func (e *execution) assemble(ctx context.Context) error {
+	if err := e.attach(); err != nil {
+		return errors.Join(err, CloseStages(&e.stages))
 	}
-	defer attached.Stop()
-	parts := &policies{config: e.Config, deciding: e.Config, stages: *stages, log: e.log}
-	if err := e.tellBegun(parts); err != nil {
-		return nil, errors.Join(err, parts.close(true))
+	e.atEnd(func(*Result, error) error { e.attached.Stop(); return nil })
+	e.policies = &policies{config: e.Config, deciding: e.Config, stages: e.stages, log: e.log}
+	if err := e.beginManifest(); err != nil {
+		return errors.Join(err, e.policies.close(true))
 	}
-	observers := append(append(attached.Observers, e.Observers...), ending, &cuts{e.note, map[[2]string]bool{}})
+	e.driveWorkload(ctx)
+	observers := e.observers()
+	o := core.PipelineOptions{
+		Rounds: e.Round.Options(), Stopwatch: e.stopwatch, Observers: observers, Watchers: e.watchers(ctx), Scaling: e.can.Scaling,
+		KeepDevices: e.can.KeepsDevices, WakeOnReports: e.driver != nil /* a search may stop a trial by them */, RetryBackend: e.retryBackend(pause),
+	}
+	if e.chooser != nil {
+		o.Chooser = e.chooser
+	}
+	if e.can.Memory != nil {
+		o.Memory, o.NewStages = e.can.Memory, e.policies.again
+	}
+	e.pipeline = core.NewPipeline(e.cluster, e.stages, o)
+	if e.can.Memory != nil && e.Follow != nil {
+		stop := e.Follow(ctx, e.takeover(e.policies, e.pipeline))
+		e.atEnd(func(*Result, error) error { stop(); return nil })
+	}
+	return nil
+}
+
+// driveWorkload begins to drive a live run by its reactive workload, if it has one.
+func (e *execution) driveWorkload(ctx context.Context) {
+	e.holding = ctx
+	if e.can.Driven == nil || e.reactive == nil {
+		return
+	}
+	within, fail := context.WithCancelCause(ctx)
+	e.atEnd(func(*Result, error) error { fail(nil); return nil })
+	e.holding, e.driver = within, newWorkloadDriver(within, e.reactive, e.can.Driven, fail)
+}
+
+// observers are those of the rounds, in the order in which they see them. They end with those that go by what others wrote.
+func (e *execution) observers() []core.Observer {
+	list := append(append(e.attached.Observers, e.Observers...), e.counted, &scalingLimits{e.note, map[[2]string]bool{}})
 	if e.recorder != nil {
-		observers = append(observers, e.recorder)
+		list = append(list, e.recorder)
 	}
-	if o, observes := world.(core.Observer); observes {
-		observers = append(observers, o)
+	if e.can.Observer != nil {
+		list = append(list, e.can.Observer)
 	}
-	if o, observes := e.reacting.(core.Observer); observes {
-		observers = append(observers, o)
-	}
-	holding := ctx
-	if driven, is := world.(backend.Driven); is && e.reacting != nil {
-		within, fail := context.WithCancelCause(ctx)
-		defer fail(nil)
-		holding, e.driver = within, newDriver(within, e.reacting, driven, fail)
-		observers = append(observers, e.driver)
-	}
-	memory, remembers := world.(core.Memory)
-	chooser, choosing := e.newSynthesizer(parts, remembers)
-	if chooser != nil {
-		defer chooser.Close()
-	}
-	observers = append(observers, choosing...)
-	if remembers {
-		observers = append(observers, journal.Announce(e.log, e.cluster), &telling{execution: e, memory: memory, decided: parts})
-	}
-	pipeline := core.NewPipeline(e.cluster, *stages, e.Round.Options(), e.stopwatch, observers...)
-	pipeline.Outlast(e.outlast(world, pause))
-	if chooser != nil {
-		pipeline.ChooseBy(chooser)
+	if o, observes := e.reactive.(core.Observer); observes {
+		list = append(list, o)
 	}
 	if e.driver != nil {
-		pipeline.HearReports() // a search may stop a trial by them
+		list = append(list, e.driver)
 	}
-	if scaling, may := world.(core.Scaling); may {
-		pipeline.ScaleBy(scaling)
+	chooser, choosing := e.newSynthesizer(e.policies, e.can.Memory != nil)
+	if e.chooser = chooser; chooser != nil {
+		e.atEnd(func(*Result, error) error { chooser.Close(); return nil })
 	}
-	if keeping, may := world.(core.Keeping); may && keeping.KeepsDevices() {
-		pipeline.KeepDevices()
+	list = append(list, choosing...)
+	if e.can.Memory != nil {
+		list = append(list, journal.Announce(e.log, e.cluster), &liveFiles{execution: e})
 	}
+	return list
+}
+
+// watchers make the observers that also look at the pipeline.
+func (e *execution) watchers(ctx context.Context) (list []func(*core.Pipeline) core.Observer) {
 	if e.Watch != nil {
-		pipeline.Tell(e.Watch(pipeline, world))
+		list = append(list, func(p *core.Pipeline) core.Observer { return e.Watch(p, e.backend) })
 	}
-	backed := attached.Backend
-	if real, is := world.(backend.Ticking); is && real != nil {
-		if f := e.foretell(ctx, pipeline, parts, e.keep(world, state)); f != nil {
-			defer f.end()
-			pipeline.Tell(f)
-			backed = between{backed, &f.idle}
-		}
+	e.asked = e.attached.Backend
+	if e.can.Clock != nil && e.OnForecast != nil && e.Stopwatch != nil {
+		list = append(list, func(p *core.Pipeline) core.Observer {
+			f := e.forecastLive(ctx, p)
+			e.atEnd(func(*Result, error) error { f.end(); return nil })
+			e.asked = between{e.asked, &f.idle}
+			return f
+		})
 	}
-	if remembers {
-		pipeline.Remember(memory, parts.again)
-		if e.Follow != nil {
-			defer e.Follow(ctx, e.takeover(parts, pipeline))()
-		}
-	}
-	failure := e.hold(holding, pipeline, backed)
-	interrupted := ctx.Err() != nil && errors.Is(failure, ctx.Err())
+	return list
+}
+
+// holdRounds holds the rounds until the run has ended, and returns why where that was no end of its own.
+func (e *execution) holdRounds(ctx context.Context) (interrupted bool, failure error) {
+	failure = e.hold(e.holding, e.pipeline, e.asked)
+	interrupted = ctx.Err() != nil && errors.Is(failure, ctx.Err())
 	if e.driver != nil {
-		switch driving, telling := e.driver.end(); {
+		switch driving, reporting := e.driver.end(); {
 		case driving != nil && !interrupted:
 			failure = driving // and with it ended the rounds
-		case telling != nil && !interrupted:
-			failure = errors.Join(failure, telling)
-		case driving != nil || telling != nil:
-			e.log.Warn("what happened before the run was stopped could not be told", "error", cmp.Or(driving, telling))
+		case reporting != nil && !interrupted:
+			failure = errors.Join(failure, reporting)
+		case driving != nil || reporting != nil:
+			e.log.Warn("what happened before the run was stopped could not be reported to the workload", "error", cmp.Or(driving, reporting))
 		}
 	}
 	if interrupted {
 		failure = nil
 	}
-	if interrupted && remembers && memory.Replaying() {
-		return nil, errors.Join(parts.close(true), errors.New("stopped while the rounds of an earlier scheduler were repeated: nothing was decided and no results are written; run it again to go on"))
+	return interrupted, failure
+}
+
+// conclude ends the policies and writes what the rounds came to, however they ended.
+func (e *execution) conclude(ctx context.Context, interrupted bool, failure error) (*Result, error) {
+	if interrupted && e.can.Memory != nil && e.can.Memory.Replaying() {
+		return nil, errors.Join(e.policies.close(true), errors.New("stopped while the rounds of an earlier scheduler were repeated: nothing was decided and no results are written; run it again to go on"))
 	}
-	unfinished := pipeline.Unfinished()
-	if gaveUp, may := world.(interface{ InVain() string }); may && gaveUp.InVain() != "" {
-		e.note(gaveUp.InVain())
+	if e.can.GivesUp != nil && e.can.GivesUp.GaveUpReason() != "" {
+		e.note(e.can.GivesUp.GaveUpReason())
 	}
-	var ended []*core.Job
+	unfinished, ended := e.pipeline.Unfinished(), []*core.Job(nil)
 	if interrupted {
-		unfinished, ended = left(world, unfinished)
+		unfinished, ended = e.unreported(unfinished)
 	}
 	stopped := interrupted
 	if e.jobs.Open && len(unfinished) == 0 {
 		interrupted = false // it was to go on until then
 	}
-	failure = errors.Join(failure, parts.close(remembers && (interrupted || failure != nil)))
-
-	end := pipeline.NowSeconds()
-	if real, ok := world.(backend.Ticking); ok && (interrupted || stopped && len(e.cluster.Pools) > 0) { // pools cost until then
-		end = max(end, real.Present())
+	failure = errors.Join(failure, e.policies.close(e.can.Memory != nil && (interrupted || failure != nil)))
+	end := e.pipeline.NowSeconds()
+	if e.can.Clock != nil && (interrupted || stopped && len(e.cluster.Pools) > 0) { // pools cost until then
+		end = max(end, e.can.Clock.Present())
 	}
 	r := &Result{
-		Interrupted: interrupted, EndSeconds: end, Inputs: append(e.inputs, parts.inputs...), Dir: e.dir, Repeats: e.repeats,
+		Interrupted: interrupted, EndSeconds: end, Inputs: append(e.inputs, e.policies.inputs...), Dir: e.dir, Repeats: e.repeats,
 		Unfinished: e.window.Among(unfinished), Plugins: e.pluginsUsed(), failure: failure,
 	}
-	if r.Summary, err = attached.Finish(append(unfinished, ended...), r.EndSeconds); err != nil {
+	if err := e.summarize(r, append(unfinished, ended...)); err != nil {
 		return nil, errors.Join(failure, err)
 	}
-	if e.recorder != nil {
-		if err := e.recorder.Finish(append(unfinished, ended...), r.EndSeconds); err != nil {
-			return nil, errors.Join(failure, err)
-		}
-	}
-	if err := e.tellReacting(r.Summary, append(unfinished, ended...), r.EndSeconds); err != nil {
-		return nil, errors.Join(failure, err)
-	}
-	r.Summary.Name, r.Summary.Seed = e.Name, e.Seed
-	r.Summary.Plugins = e.troubles()
-	if chooser != nil {
-		r.Summary.Synthesizer = chooser.Summary(r.EndSeconds)
-	}
-	r.Summary.WallSeconds = metrics.Number(e.stopwatch().Seconds())
-	if !e.Brief {
-		r.Jobs = e.collector.Jobs()
-	}
-	if err := r.write(parts, e.files); err != nil {
+	if err := r.write(e.policies, e.files); err != nil {
 		return nil, errors.Join(failure, err)
 	}
 	if interrupted {
 		r.failure = ctx.Err()
 	}
-	return r, nil
+	return r, r.failure
 }
 
-// left sorts what an interrupted run leaves, which its backend may know more of than the pipeline: jobs that were submitted since
-// the last round, and those that ended since, each as of its moment.
-func left(world core.Backend, unsettled []*core.Job) (unfinished, ended []*core.Job) {
-	if waiting, ok := world.(interface{ Awaited() []*core.Job }); ok {
-		unsettled = append(unsettled, waiting.Awaited()...)
+// summarize completes the result, and the files that list what came of jobs, with those that have not ended or whose end the pipeline was
+// not told of.
+func (e *execution) summarize(r *Result, left []*core.Job) (err error) {
+	if r.Summary, err = e.attached.Finish(left, r.EndSeconds); err != nil {
+		return err
 	}
-	ending, ok := world.(interface {
-		Ended(id core.JobID) (state core.JobState, atSeconds float64, is bool)
-	})
-	if !ok {
+	if e.recorder != nil {
+		if err := e.recorder.Finish(left, r.EndSeconds); err != nil {
+			return err
+		}
+	}
+	if err := e.summarizeReactive(r.Summary, left, r.EndSeconds); err != nil {
+		return err
+	}
+	r.Summary.Name, r.Summary.Seed = e.Name, e.Seed
+	r.Summary.Plugins = e.troubles()
+	if e.chooser != nil {
+		r.Summary.Synthesizer = e.chooser.Summary(r.EndSeconds)
+	}
+	r.Summary.WallSeconds = metrics.Number(e.stopwatch().Seconds())
+	if !e.Brief {
+		r.Jobs = e.collector.Jobs()
+	}
+	return nil
+}
+
+// unreported sorts what an interrupted run leaves, which its backend may know more of than the pipeline: jobs that were submitted since
+// the last round, and those that ended since, each as of its moment.
+func (e *execution) unreported(unsettled []*core.Job) (unfinished, ended []*core.Job) {
+	if e.can.Pending != nil {
+		unsettled = append(unsettled, e.can.Pending.PendingSubmissions()...)
+	}
+	if e.can.Ends == nil {
 		return unsettled, nil
 	}
 	for _, j := range unsettled {
-		if state, at, is := ending.Ended(j.ID); is {
+		if state, at, is := e.can.Ends.Ended(j.ID); is {
 			ended = append(ended, j.EndedAt(state, at))
 		} else {
 			unfinished = append(unfinished, j)
@@ -517,7 +593,7 @@ func left(world core.Backend, unsettled []*core.Job) (unfinished, ended []*core.
 func (e *execution) hold(ctx context.Context, p *core.Pipeline, world core.Backend) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			component, round := p.Asking()
+			component, round := p.CurrentComponent()
 			e.log.Error("a component panicked", "component", component, "round", round, "cause", cause, "stack", string(debug.Stack()))
 			if err = fmt.Errorf("round %d: component %q panicked: %v", round, component, cause); component == "" { // an observer, or the backend
 				err = fmt.Errorf("after round %d: a component panicked: %v", round, cause)
@@ -529,18 +605,20 @@ func (e *execution) hold(ctx context.Context, p *core.Pipeline, world core.Backe
 }
 
 // attach asks who watches the run, and fills in what they leave to the run.
-func (e *execution) attach(world *ending, state string) (a Attachment, err error) {
+func (e *execution) attach() (err error) {
+	e.counted = &measuredJobs{Backend: e.backend, window: e.window, left: e.window.Of(len(e.jobs.Jobs))}
+	a := &e.attached
 	if e.Attach != nil {
-		a, err = e.Attach(Session{
-			Config: e.Config, Cluster: e.cluster, Workload: e.jobs, Backend: world, World: world.Backend, State: state, Collector: e.collector,
-			Stopwatch: e.stopwatch, Troubles: e.troubles, Tuning: tuningOf(e.reacting),
+		*a, err = e.Attach(Session{
+			Config: e.Config, Cluster: e.cluster, Workload: e.jobs, Backend: e.counted, World: e.backend, State: e.state, Collector: e.collector,
+			Stopwatch: e.stopwatch, Troubles: e.troubles, Tuning: tuningOf(e.reactive),
 		})
 		if err != nil {
-			return a, err
+			return err
 		}
 	}
 	if a.Backend == nil {
-		a.Backend = world
+		a.Backend = e.counted
 	}
 	if a.Finish == nil {
 		a.Finish = e.collector.Finish
@@ -549,7 +627,7 @@ func (e *execution) attach(world *ending, state string) (a Attachment, err error
 	if a.Stop == nil {
 		a.Stop = func() {}
 	}
-	return a, nil
+	return nil
 }
 
 // write completes the files of the run.

@@ -30,11 +30,11 @@ type Twin struct {
 	notes       []string // what is not known of the run
 	deciding    int      // the alternative that does, where the config has several
 
-	// The run before its last round, what the round was told, and the run with that, before anything was decided.
+	// The run before its last round, what the backend reported in the round, and the run with that, before anything was decided.
 	before        *twin.Still
 	beliefsBefore *twin.Beliefs
 	seen          core.Observation
-	told          *core.View
+	known         *core.View
 }
 
 // Forecasting says how forecasts are made.
@@ -51,7 +51,7 @@ type Forecasting struct {
 // Twin repeats the rounds of a run whose scheduler wrote a snapshot, as Plan does, and holds the next one: the twin is the run after it.
 func (c *Composition) Twin(ctx context.Context, snapshot string, o Forecasting) (*Twin, error) {
 	t := c.newTwin(o)
-	_, err := c.foresee(ctx, snapshot, foreseeing{
+	_, err := c.planNext(ctx, snapshot, planHooks{
 		opened: t.recall,
 		watch:  func(p *core.Pipeline) core.Observer { return t.rehearsing(ctx, p, o, 0) },
 		next:   t.takeBefore,
@@ -67,18 +67,17 @@ func (c *Composition) Twin(ctx context.Context, snapshot string, o Forecasting) 
 }
 
 // recall takes in what is known of a run whose rounds nobody kept.
-func (t *Twin) recall(world backend.Preview) {
-	known, is := world.(backend.Recalling)
-	if !is {
+func (t *Twin) recall(can backend.Abilities) {
+	if can.Recalling == nil {
 		return
 	}
-	ended := known.Ended()
+	ended := can.Recalling.Ended()
 	t.Beliefs.Recall(ended)
-	told := "no job that ended is still there to tell how long others take"
+	known := "no job that ended is still there to tell how long others take"
 	if len(ended) > 0 {
-		told = fmt.Sprintf("of jobs that ended %d are still there and tell how long others take", len(ended))
+		known = fmt.Sprintf("of jobs that ended %d are still there and tell how long others take", len(ended))
 	}
-	t.notes = append(t.notes, told, "how often nodes fail, how long starts take and what jobs measured is not kept: here no node fails, and starts take as long as a simulation has them by default")
+	t.notes = append(t.notes, known, "how often nodes fail, how long starts take and what jobs measured is not kept: here no node fails, and starts take as long as a simulation has them by default")
 }
 
 // errReached ends a simulation at the moment of its twin.
@@ -93,7 +92,7 @@ func (c *Composition) TwinAt(ctx context.Context, at time.Duration, o Forecastin
 	silent.chosen = func(alternative int) { t.deciding = alternative }
 	var pipeline *core.Pipeline
 	silent.Attach = func(s Session) (Attachment, error) {
-		return Attachment{Backend: overheard{Backend: s.Backend, at: at.Seconds(), past: new(bool), told: func(o core.Observation) {
+		return Attachment{Backend: overheard{Backend: s.Backend, at: at.Seconds(), past: new(bool), seen: func(o core.Observation) {
 			if t.before == nil && o.NowSeconds >= at.Seconds() && (at > 0 || slices.ContainsFunc(o.Events, submits)) {
 				t.takeBefore(pipeline, o)
 			}
@@ -158,25 +157,25 @@ func (t *Twin) rehearsing(ctx context.Context, p *core.Pipeline, o Forecasting, 
 	})
 }
 
-// takeBefore takes the run as it stands before the round that is told an observation.
+// takeBefore takes the run as it stands before the round of an observation.
 func (t *Twin) takeBefore(p *core.Pipeline, seen core.Observation) {
 	t.before, t.beliefsBefore, t.seen = twin.Take(p), t.Beliefs.Clone(), seen
 	t.seen.Events = slices.Clone(seen.Events)
-	t.told, _ = t.before.Told(t.seen) // what is wrong with it the round says
+	t.known, _ = t.before.Told(t.seen) // what is wrong with it the round says
 }
 
 // submits reports whether an event is that of a job that comes.
 func submits(e core.Event) bool { return e.Kind == core.JobSubmitted }
 
-// overheard is a backend of which somebody is told what the next round is told.
+// overheard is a backend of which a function sees what it reports to the next round.
 type overheard struct {
 	core.Backend
-	told func(core.Observation)
+	seen func(core.Observation)
 	at   float64 // seconds: a round is held then, if none is before that; 0 for none
 	past *bool   // it was
 }
 
-// Next tells it before the round is held.
+// Next shows it before the round is held.
 func (b overheard) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
 	if b.at > 0 && !*b.past {
 		w.BySeconds = min(w.BySeconds, b.at)
@@ -186,7 +185,7 @@ func (b overheard) Next(ctx context.Context, w core.Wake) (core.Observation, err
 		if b.at > 0 {
 			*b.past = o.NowSeconds >= b.at
 		}
-		b.told(o)
+		b.seen(o)
 	}
 	return o, err
 }
@@ -219,7 +218,7 @@ func (t *Twin) inForce() *configs.Config {
 	return t.composition.Config
 }
 
-// choiceNotes tell what is not foreseen of a run that chooses between compositions.
+// choiceNotes say what is not forecast of a run that chooses between compositions.
 func (t *Twin) choiceNotes() []string {
 	a := t.composition.Alternatives
 	if len(a) == 0 {

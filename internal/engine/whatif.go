@@ -111,7 +111,7 @@ func (t *Twin) Check(c *Change) core.Diagnostics {
 	add := func(flag, summary, hint string) {
 		found = append(found, core.Diagnostic{Position: core.Position{File: flag}, Summary: summary, Hint: hint})
 	}
-	cluster := t.told.Cluster
+	cluster := t.known.Cluster
 	var names []string
 	for i := range cluster.Nodes {
 		if n := &cluster.Nodes[i]; n.Health != core.Gone {
@@ -126,7 +126,7 @@ func (t *Twin) Check(c *Change) core.Diagnostics {
 		}
 	}
 	var jobs []string
-	for _, j := range t.told.Jobs {
+	for _, j := range t.known.Jobs {
 		if j != nil {
 			jobs = append(jobs, j.Name)
 		}
@@ -213,8 +213,8 @@ func (t *Twin) WithPolicies(other *configs.Config) *configs.Config {
 
 // events are what the next round is told besides of a change.
 func (t *Twin) events(c *Change) (events []core.Event, submitted []core.JobID) {
-	cluster, at := t.told.Cluster, t.seen.NowSeconds
-	nodes, jobs := len(cluster.Nodes), len(t.told.Jobs)
+	cluster, at := t.known.Cluster, t.seen.NowSeconds
+	nodes, jobs := len(cluster.Nodes), len(t.known.Jobs)
 	for _, name := range c.Drain {
 		events = append(events, core.Event{Kind: core.NodeChanged, AtSeconds: at, Node: nodeNamed(cluster, name), Health: core.Draining})
 	}
@@ -299,7 +299,7 @@ func (t *Twin) WhatIf(ctx context.Context, c *Change, draws int) (*WhatIf, error
 		branches[i].policies.Same = true // they decide since
 	}
 	w := &WhatIf{
-		Round: branches[0].still.View().Round, NowSeconds: branches[0].still.View().NowSeconds, ToSeconds: math.Inf(1), Draws: draws, before: t.told,
+		Round: branches[0].still.View().Round, NowSeconds: branches[0].still.View().NowSeconds, ToSeconds: math.Inf(1), Draws: draws, before: t.known,
 		Notes:   []string{"what a job is later by is of the draws alone: it is not calibrated as forecasts are"},
 		Without: branches[0].outlook(), With: branches[1].outlook(),
 	}
@@ -315,8 +315,8 @@ func (t *Twin) WhatIf(ctx context.Context, c *Change, draws int) (*WhatIf, error
 		w.names[id] = c.Submit[i].Spec.Name
 	}
 	for _, name := range c.Drain {
-		if n := &w.With.Cluster.Nodes[nodeNamed(w.With.Cluster, name)]; t.told.Cluster.Nodes[n.ID].Health != core.Ready {
-			w.Notes = append(w.Notes, fmt.Sprintf("node %q is %v already", name, t.told.Cluster.Nodes[n.ID].Health))
+		if n := &w.With.Cluster.Nodes[nodeNamed(w.With.Cluster, name)]; t.known.Cluster.Nodes[n.ID].Health != core.Ready {
+			w.Notes = append(w.Notes, fmt.Sprintf("node %q is %v already", name, t.known.Cluster.Nodes[n.ID].Health))
 		}
 	}
 	w.moves()
@@ -356,7 +356,7 @@ func (t *Twin) worlds(c *Change, branches [2]*branch, draw int, seconds float64)
 	}
 	without, with := worlds[0], worlds[1]
 	with.Arrivals = without.Arrivals // what is submitted by the change tells nothing of what comes
-	with.Nodes = drained(without.Nodes, t.told, branches[1].still.View(), c)
+	with.Nodes = drained(without.Nodes, t.known, branches[1].still.View(), c)
 	return worlds
 }
 

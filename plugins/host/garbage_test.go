@@ -46,7 +46,7 @@ func TestGarbageIsTold(t *testing.T) {
 			}
 			stages := goodStages()
 			stages.Allocation = core.Component[core.Allocator]{ID: "allocation/canned", Policy: allocator}
-			p := core.NewPipeline(&core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Name: "a", Devices: 1}}}, stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+			p := core.NewPipeline(&core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Name: "a", Devices: 1}}}, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 			job := core.Event{Kind: core.JobSubmitted, Spec: &core.JobSpec{Name: "job", Requested: 1, MinReplicas: 1, MaxReplicas: 1}}
 			err = p.Round(t.Context(), core.Observation{Events: []core.Event{job}}, nil)
 			messages.compare(t, name, err)

@@ -59,7 +59,7 @@ func (silent) Capabilities() []core.Capability                           { retur
 func review(t *testing.T, stages core.Stages) (changes, error) {
 	t.Helper()
 	var seen changes
-	p := core.NewPipeline(coretest.MakeCluster().Nodes(2, "t4", 2).Obj(), stages, core.RoundOptions{IntervalSeconds: 60}, nil, &seen)
+	p := core.NewPipeline(coretest.MakeCluster().Nodes(2, "t4", 2).Obj(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{&seen}})
 	var first []core.Event
 	for id := range core.JobID(4) {
 		spec := coretest.MakeJob(fmt.Sprint("job-", id)).ID(id).Replicas(1).Obj().JobSpec

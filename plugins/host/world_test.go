@@ -104,7 +104,7 @@ func runIn(ctx context.Context, t *testing.T, stages core.Stages) (outcomes, err
 		t.Fatal(err)
 	}
 	seen := outcomes{}
-	p := core.NewPipeline(cluster, stages, core.RoundOptions{IntervalSeconds: 60}, nil, seen)
+	p := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{seen}})
 	return seen, p.Run(ctx, world)
 }
 

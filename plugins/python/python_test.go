@@ -261,7 +261,7 @@ func TestReportsAreEqual(t *testing.T) {
 		Allocation: core.Component[core.Allocator]{ID: settings.ID, Policy: echoed{allocator, t}},
 		Placement:  core.Component[core.Placer]{ID: settings.ID, Policy: idle{}},
 		Elasticity: core.Component[core.Elasticity]{ID: settings.ID, Policy: idle{}},
-	}, core.RoundOptions{IntervalSeconds: 60, OnEvents: true}, nil)
+	}, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60, OnEvents: true}})
 
 	measured := func(i int) core.Measurement {
 		return core.Measurement{Accelerator: []string{"t4", ""}[i%2], Nodes: 1 + i%3, Replicas: 1 + i%4, PerDevice: 32 << (i % 2), PassSeconds: 0.1 * float64(i), StepSeconds: 0.3 * float64(i)}

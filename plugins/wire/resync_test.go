@@ -41,7 +41,7 @@ func newCrowd(t testing.TB, jobs int) *crowd {
 		Allocation: core.Component[core.Allocator]{ID: "allocation/seldom", Policy: &c.allocator},
 		Elasticity: core.Component[core.Elasticity]{ID: "elasticity/rigid", Policy: new(rigid)},
 	}
-	c.pipeline = core.NewPipeline(coretest.MakeCluster().Nodes(32, "v100", 4).Obj(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+	c.pipeline = core.NewPipeline(coretest.MakeCluster().Nodes(32, "v100", 4).Obj(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 	events := make([]core.Event, jobs)
 	for i := range events {
 		id := core.JobID(i)

@@ -76,17 +76,20 @@ func lead(args []string) error {
 		return err
 	}
 	b := &timed{Backend: opened.(*kube.Backend)}
-	p := core.NewPipeline(&core.Cluster{MayGrow: true}, stages, core.RoundOptions{IntervalSeconds: 10, OnEvents: true}, nil, b.Backend)
-	p.Outlast(func(ctx context.Context, tries int, err error) error {
-		if tries == 1 {
-			log.Warn("the API server", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-after(100 * time.Millisecond):
-			return nil
-		}
+	p := core.NewPipeline(&core.Cluster{MayGrow: true}, stages, core.PipelineOptions{
+		Rounds:    core.RoundOptions{IntervalSeconds: 10, OnEvents: true},
+		Observers: []core.Observer{b.Backend},
+		RetryBackend: func(ctx context.Context, tries int, err error) error {
+			if tries == 1 {
+				log.Warn("the API server", "error", err)
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-after(100 * time.Millisecond):
+				return nil
+			}
+		},
 	})
 	if args[2] != "" {
 		end, err := profile(args[2])

@@ -120,7 +120,7 @@ func runsPipeline(t testing.TB, h *Harness, o core.RoundOptions) {
 	s := open(t, h, jobs...)
 	told := &books{TB: t, ended: map[string]core.Job{}, begun: map[core.JobID]bool{}}
 	c := cluster()
-	p := core.NewPipeline(c, FIFO(), o, nil, told)
+	p := core.NewPipeline(c, FIFO(), core.PipelineOptions{Rounds: o, Observers: []core.Observer{told}})
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := p.Run(ctx, s.backend); err != nil {

@@ -314,8 +314,11 @@ func runsPools(t testing.TB, h *Harness) {
 	told := &bounds{books: books{TB: t, ended: map[string]core.Job{}, begun: map[core.JobID]bool{}}, names: map[string]core.NodeID{}}
 	stages := FIFO()
 	stages.Scaler = core.Component[core.ClusterScaler]{ID: "scaler/turns", Policy: sizes(2 * h.UnitSeconds)}
-	p := core.NewPipeline(s.cluster, stages, core.RoundOptions{OnEvents: true, IntervalSeconds: h.UnitSeconds}, nil, told)
-	p.ScaleBy(s.backend.(core.Scaling))
+	p := core.NewPipeline(s.cluster, stages, core.PipelineOptions{
+		Rounds:    core.RoundOptions{OnEvents: true, IntervalSeconds: h.UnitSeconds},
+		Observers: []core.Observer{told},
+		Scaling:   s.backend.(core.Scaling),
+	})
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := p.Run(ctx, s.backend); err != nil {

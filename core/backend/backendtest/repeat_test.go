@@ -80,7 +80,7 @@ func (s *simulation) run(t *rapid.T, change func(core.Backend) core.Backend) map
 	}
 	var jobs, rounds, decisions bytes.Buffer
 	told := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: &jobs, Rounds: &rounds, Decisions: &decisions})
-	p := core.NewPipeline(c, stages, s.rounds, nil, told)
+	p := core.NewPipeline(c, stages, core.PipelineOptions{Rounds: s.rounds, Observers: []core.Observer{told}})
 	if err := p.Run(context.Background(), change(b)); err != nil {
 		t.Fatal(err)
 	}

@@ -267,8 +267,7 @@ func TestPoolsOfAnyKind(t *testing.T) {
 			k := &keeper{T: t, most: most, stop: stop}
 			stages := backendtest.FIFO()
 			stages.Scaler = core.Component[core.ClusterScaler]{ID: "scaler/whim", Policy: scaler}
-			p := core.NewPipeline(c, stages, core.RoundOptions{IntervalSeconds: 2, OnEvents: true}, nil, k)
-			p.ScaleBy(b)
+			p := core.NewPipeline(c, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 2, OnEvents: true}, Observers: []core.Observer{k}, Scaling: b})
 			if err := p.Run(ctx, b); err != nil && !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}

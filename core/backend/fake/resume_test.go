@@ -146,11 +146,15 @@ func drive(t *testing.T, b *fake.Backend, c *counting, again *counting, rounds i
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	seen := &watching{most: rounds, stop: stop, ended: map[string]core.Job{}}
-	p := core.NewPipeline(cluster(), c.stages(), core.RoundOptions{OnEvents: true}, nil, seen)
+	p := core.NewPipeline(cluster(), c.stages(), core.PipelineOptions{
+		Rounds:    core.RoundOptions{OnEvents: true},
+		Observers: []core.Observer{seen},
+		Memory:    b,
+		NewStages: func(context.Context) (core.Stages, error) { return again.stages(), nil },
+	})
 	if atRound != nil {
 		seen.atRound = func(n int) { atRound(p, n) }
 	}
-	p.Remember(b, func(context.Context) (core.Stages, error) { return again.stages(), nil })
 	if err := p.Run(ctx, b); err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -229,7 +233,7 @@ func preview(t *testing.T, b *fake.Backend, identity string, _ map[string]core.J
 	if err != nil {
 		t.Fatal(err)
 	}
-	pipeline := core.NewPipeline(cluster(), (&counting{}).stages(), core.RoundOptions{OnEvents: true}, nil)
+	pipeline := core.NewPipeline(cluster(), (&counting{}).stages(), core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}})
 	if err := pipeline.Run(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +282,7 @@ func TestWithoutAMemoryADecisionMustBeRepeated(t *testing.T) {
 	if err := b.Restart("first"); err != nil {
 		t.Fatal(err)
 	}
-	err := core.NewPipeline(cluster(), (&counting{backwards: true}).stages(), core.RoundOptions{OnEvents: true}, nil).Run(t.Context(), b)
+	err := core.NewPipeline(cluster(), (&counting{backwards: true}).stages(), core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}}).Run(t.Context(), b)
 	if err == nil || !strings.Contains(err.Error(), "decided otherwise before") {
 		t.Errorf("error %v, want one about the decision", err)
 	}

@@ -45,10 +45,13 @@ func scheduleIfAsked() {
 		if err != nil {
 			return err
 		}
-		p := core.NewPipeline(&core.Cluster{MayGrow: true}, composed(os.Args[5], log), core.RoundOptions{OnEvents: true}, nil, b.(*Backend))
-		p.Outlast(func(context.Context, int, error) error {
-			time.Sleep(look)
-			return nil
+		p := core.NewPipeline(&core.Cluster{MayGrow: true}, composed(os.Args[5], log), core.PipelineOptions{
+			Rounds:    core.RoundOptions{OnEvents: true},
+			Observers: []core.Observer{b.(*Backend)},
+			RetryBackend: func(context.Context, int, error) error {
+				time.Sleep(look)
+				return nil
+			},
 		})
 		return p.Run(ctx, b)
 	}()

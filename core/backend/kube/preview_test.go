@@ -52,7 +52,7 @@ func (r *rig) foresee(user string) (*preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, core.NewPipeline(&core.Cluster{MayGrow: true}, backendtest.FIFO(), core.RoundOptions{OnEvents: true}, nil).Run(r.Context(), p)
+	return p, core.NewPipeline(&core.Cluster{MayGrow: true}, backendtest.FIFO(), core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}}).Run(r.Context(), p)
 }
 
 // planned words the changes of a plan.

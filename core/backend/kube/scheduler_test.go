@@ -50,14 +50,17 @@ func (r *rig) scheduleBy(stages core.Stages, wrap func(http.RoundTripper) http.R
 		rig: r, backend: r.open(wrap), cancel: cancel, ended: make(chan error, 1),
 		names: map[core.JobID]string{}, nodes: map[core.NodeID]string{},
 	}
-	p := core.NewPipeline(&core.Cluster{MayGrow: true}, stages, core.RoundOptions{OnEvents: true}, nil, s, s.backend)
-	p.Outlast(func(ctx context.Context, _ int, _ error) error {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(look):
-			return nil
-		}
+	p := core.NewPipeline(&core.Cluster{MayGrow: true}, stages, core.PipelineOptions{
+		Rounds:    core.RoundOptions{OnEvents: true},
+		Observers: []core.Observer{s, s.backend},
+		RetryBackend: func(ctx context.Context, _ int, _ error) error {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(look):
+				return nil
+			}
+		},
 	})
 	go func() { s.ended <- p.Run(ctx, s.backend) }()
 	r.Cleanup(func() { _ = s.stop() })

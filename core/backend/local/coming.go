@@ -11,9 +11,9 @@ import (
 
 var _ backend.Expecting = (*Backend)(nil)
 
-// Awaited lists the jobs that the pipeline was not told of when the run ended, by moment of submission: results tell of them too.
+// PendingSubmissions lists the jobs that the pipeline was not told of when the run ended, by moment of submission: results tell of them too.
 // It is for the goroutine of the scheduler.
-func (b *Backend) Awaited() (list []*core.Job) {
+func (b *Backend) PendingSubmissions() (list []*core.Job) {
 	b.takeIn()
 	var awaited []*job
 	for _, j := range b.jobs {

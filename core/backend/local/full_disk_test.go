@@ -29,7 +29,7 @@ func scheduling(t *testing.T, dir string) (*Backend, *watcher, <-chan error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer close(ended)
-		err := core.NewPipeline(b.cluster, composition(), core.RoundOptions{OnEvents: true}, nil, w).Run(ctx, b)
+		err := core.NewPipeline(b.cluster, composition(), core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}, Observers: []core.Observer{w}}).Run(ctx, b)
 		if errors.Is(err, context.Canceled) {
 			_ = b.Close() // it may not be able to record its end
 		} else if _, err := b.Leave(); err != nil {

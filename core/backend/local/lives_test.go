@@ -264,8 +264,7 @@ func live(t *testing.T, c *core.Cluster, settings map[string]any, scaler core.Cl
 	}()
 	stages := composition()
 	stages.Scaler = core.Component[core.ClusterScaler]{ID: "scaler", Policy: scaler}
-	p := core.NewPipeline(c, stages, core.RoundOptions{IntervalSeconds: 0.1, OnEvents: true}, nil, l)
-	p.ScaleBy(b)
+	p := core.NewPipeline(c, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 0.1, OnEvents: true}, Observers: []core.Observer{l}, Scaling: b})
 	err = p.Run(ctx, health.Watch(b, b.Replaying))
 	stop()
 	<-watching

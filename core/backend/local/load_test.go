@@ -81,7 +81,9 @@ func load(tb testing.TB, dir string) *loaded {
 	l := &loaded{Backend: opened.(*Backend), stop: stop, ended: make(chan error, 1), ends: map[core.JobID]core.EventKind{}}
 	l.change = sync.NewCond(&l.mutex)
 	stages, rounds := compose(patient, discard)
-	go func() { l.ended <- core.NewPipeline(cluster, stages, rounds, nil, l).Run(ctx, l.Backend) }()
+	go func() {
+		l.ended <- core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: rounds, Observers: []core.Observer{l}}).Run(ctx, l.Backend)
+	}()
 	return l
 }
 

@@ -178,8 +178,7 @@ func schedule(policy, dir, file string) int {
 			return err
 		}
 		stages, rounds := compose(policy, log)
-		p := core.NewPipeline(cluster, stages, rounds, nil)
-		p.ScaleBy(b.(*Backend))
+		p := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: rounds, Scaling: b.(*Backend)})
 		if err := p.Run(context.Background(), b); err != nil {
 			return err
 		}

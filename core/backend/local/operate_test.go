@@ -111,7 +111,7 @@ func scheduled(t *testing.T, dir string, settings map[string]any, finish func(*B
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		p := core.NewPipeline(cluster, composition(), core.RoundOptions{OnEvents: true}, nil, w)
+		p := core.NewPipeline(cluster, composition(), core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}, Observers: []core.Observer{w}})
 		if err := p.Run(ctx, b); !errors.Is(err, context.Canceled) {
 			t.Errorf("the pipeline ended with %v", err)
 		}
@@ -270,7 +270,7 @@ func TestPreviewTellsTheNextRound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := core.NewPipeline(cluster, composition(), core.RoundOptions{OnEvents: true}, nil).Run(ctx, p); err != nil {
+	if err := core.NewPipeline(cluster, composition(), core.PipelineOptions{Rounds: core.RoundOptions{OnEvents: true}}).Run(ctx, p); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.Changes(); len(got) != 1 || got[0].Action != core.Start || got[0].Job != 1 {

@@ -72,7 +72,7 @@ func operate(policy, dir string) int {
 			obeyLines(ctx, b, ends)
 		}()
 		stages, rounds := compose(policy, log)
-		if err := core.NewPipeline(cluster, stages, rounds, nil, ends).Run(ctx, b); !errors.Is(err, context.Canceled) {
+		if err := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: rounds, Observers: []core.Observer{ends}}).Run(ctx, b); !errors.Is(err, context.Canceled) {
 			return err
 		}
 		return b.Close()

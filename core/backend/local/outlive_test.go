@@ -103,8 +103,12 @@ func (c *composer) goOn(t *testing.T, dir string, w *workload.Workload, until in
 	defer stop()
 	d = &decisions{starts: map[core.JobID]int{}, stops: map[core.JobID]int{}, ended: map[core.JobID]int{}, until: until, stop: stop}
 	_, rounds := compose(c.policy, log)
-	p := core.NewPipeline(&cluster, c.stages(log), rounds, nil, d, journal.Announce(log, &cluster))
-	p.Remember(b, func(context.Context) (core.Stages, error) { return c.stages(log), nil })
+	p := core.NewPipeline(&cluster, c.stages(log), core.PipelineOptions{
+		Rounds:    rounds,
+		Observers: []core.Observer{d, journal.Announce(log, &cluster)},
+		Memory:    b,
+		NewStages: func(context.Context) (core.Stages, error) { return c.stages(log), nil },
+	})
 	if err := p.Run(ctx, b); err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatalf("%v\n%s", err, text.String())
 	}

@@ -251,22 +251,25 @@ func TestPoolsOutliveSchedulers(t *testing.T) {
 	// hold holds rounds until one tells of an event, with the sizes that are wanted in each.
 	hold := func(b *Backend, c *core.Cluster, sizes map[int]core.PoolTarget, until string) (told []string) {
 		stages := composition()
-		p := core.NewPipeline(c, stages, core.RoundOptions{OnEvents: true}, nil, &telling{func(r *core.Report) error {
-			if want, scales := sizes[r.View.Round]; scales {
-				if err := b.Scale(t.Context(), r.View.Round, []core.PoolTarget{want}); err != nil {
-					return err
+		p := core.NewPipeline(c, stages, core.PipelineOptions{
+			Rounds: core.RoundOptions{OnEvents: true},
+			Observers: []core.Observer{&telling{func(r *core.Report) error {
+				if want, scales := sizes[r.View.Round]; scales {
+					if err := b.Scale(t.Context(), r.View.Round, []core.PoolTarget{want}); err != nil {
+						return err
+					}
 				}
-			}
-			for _, e := range r.Events {
-				if e.Kind.OfNode() {
-					told = append(told, fmt.Sprintf("%v %s %v", e.Kind, c.Nodes[e.Node].Name, e.Health))
+				for _, e := range r.Events {
+					if e.Kind.OfNode() {
+						told = append(told, fmt.Sprintf("%v %s %v", e.Kind, c.Nodes[e.Node].Name, e.Health))
+					}
 				}
-			}
-			if slices.Contains(told, until) {
-				return errEnough
-			}
-			return nil
-		}})
+				if slices.Contains(told, until) {
+					return errEnough
+				}
+				return nil
+			}}},
+		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := p.Run(ctx, b); !errors.Is(err, errEnough) {

@@ -55,7 +55,7 @@ func TestScrapesDuringARun(t *testing.T) {
 		Allocation: component(t, allocation.NewLAS()),
 		Placement:  component(t, placement.NewFirstFit()),
 		Elasticity: component(t, elasticity.NewFixed()),
-	}, core.RoundOptions{IntervalSeconds: 60}, nil, live)
+	}, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{live}})
 
 	handler := NewHandler(Source{Snapshot: live.Snapshot, Health: health})
 	done := make(chan struct{})

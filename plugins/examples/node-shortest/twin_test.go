@@ -156,7 +156,7 @@ func run(t *testing.T, seed uint64, allocator core.Allocator) map[string]string 
 		Placement:  core.Component[core.Placer]{ID: "placement/plain", Policy: plain{}},
 		Elasticity: core.Component[core.Elasticity]{ID: "elasticity/plain", Policy: plain{}},
 	}
-	p := core.NewPipeline(cluster, stages, core.RoundOptions{IntervalSeconds: 60}, nil, collector)
+	p := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{collector}})
 	if err := p.Run(t.Context(), world); err != nil {
 		t.Fatal(err)
 	}

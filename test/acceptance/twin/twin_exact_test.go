@@ -100,10 +100,9 @@ func (f *forking) rest(k *fork) []string {
 		f.t.Fatal(err)
 	}
 	var told account
-	if err := k.pipeline.Decide(f.t.Context(), stages, f.c.Round.Options(), true, &told); err != nil {
+	if err := k.pipeline.Decide(f.t.Context(), stages, true, core.PipelineOptions{Rounds: f.c.Round.Options(), Observers: []core.Observer{&told}, Scaling: k.world}); err != nil {
 		f.t.Fatal(err)
 	}
-	k.pipeline.ScaleBy(k.world)
 	if err := k.pipeline.Run(context.Background(), k.world); err != nil {
 		f.t.Fatal(err)
 	}

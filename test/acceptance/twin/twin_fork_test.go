@@ -143,7 +143,7 @@ func TestAForkLeavesNothingBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		made := stages.Elasticity.Policy
-		if err := tc.pipeline.Decide(context.Background(), stages, c.Round.Options(), tc.same); err != nil {
+		if err := tc.pipeline.Decide(context.Background(), stages, tc.same, core.PipelineOptions{Rounds: c.Round.Options()}); err != nil {
 			t.Fatal(err)
 		}
 		if stages.Elasticity.Policy != made {

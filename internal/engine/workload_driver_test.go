@@ -205,7 +205,7 @@ func TestDrivenWorkload(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &account{}
-				d := newDriver(t.Context(), &reactor{a, tc.script}, &stage{account: a}, func(err error) { t.Error(err) })
+				d := newWorkloadDriver(t.Context(), &reactor{a, tc.script}, &stage{account: a}, func(err error) { t.Error(err) })
 				for _, r := range tc.rounds {
 					synctest.Wait()
 					if err := d.ObserveRound(r); err != nil {
@@ -231,7 +231,7 @@ func TestDrivenWorkloadIsBehind(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			gate := make(chan struct{})
 			first := reaction{answers: []string{"submit a"}, wait: func(context.Context) error { <-gate; return nil }}
-			d := newDriver(t.Context(), &reactor{a, []reaction{first, {answers: []string{"submit b"}}}}, &stage{account: a}, func(err error) { t.Error(err) })
+			d := newWorkloadDriver(t.Context(), &reactor{a, []reaction{first, {answers: []string{"submit b"}}}}, &stage{account: a}, func(err error) { t.Error(err) })
 			if !behind {
 				close(gate)
 				synctest.Wait()
@@ -278,7 +278,7 @@ func TestDrivenWorkloadFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, fails := &account{}, ""
-				d := newDriver(t.Context(), &reactor{a, []reaction{tc.script}}, &stage{account: a, fails: tc.world}, func(err error) { fails = err.Error() })
+				d := newWorkloadDriver(t.Context(), &reactor{a, []reaction{tc.script}}, &stage{account: a, fails: tc.world}, func(err error) { fails = err.Error() })
 				synctest.Wait()
 				_ = d.ObserveRound(round(1, []core.Event{submission(0, "a"), reports(0, 1, 1, 1)}))
 				driving, telling := d.end()
@@ -313,7 +313,7 @@ func TestDrivenRunIsStopped(t *testing.T) {
 		"and a search says nothing": {
 			func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false,
 			[]string{"told at 0: ", "submit a", "told at 1: a reported at 1 1=1"},
-			context.Canceled, lastWords,
+			context.Canceled, finalReports,
 		},
 	}
 	for name, tc := range cases {
@@ -321,7 +321,7 @@ func TestDrivenRunIsStopped(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				a := &account{}
-				d := newDriver(ctx, &reactor{a, []reaction{{answers: []string{"submit a"}}, {answers: []string{"submit b"}, wait: tc.wait}}}, &stage{account: a, wait: tc.orders}, func(err error) { t.Error(err) })
+				d := newWorkloadDriver(ctx, &reactor{a, []reaction{{answers: []string{"submit a"}}, {answers: []string{"submit b"}, wait: tc.wait}}}, &stage{account: a, wait: tc.orders}, func(err error) { t.Error(err) })
 				_ = d.ObserveRound(round(0, []core.Event{submission(0, "a")}))
 				_ = d.ObserveRound(round(1, []core.Event{reports(0, 1, 1, 1)}))
 				_ = d.ObserveRound(round(2, []core.Event{{Kind: core.JobFinished, Job: 0, AtSeconds: 2}}))

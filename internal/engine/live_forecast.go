@@ -14,27 +14,27 @@ import (
 
 // A run on real machines is forecast while it goes on, in a goroutine of its own: what its pipeline does for it is to copy its state.
 const (
-	foretellEvery = 5 * time.Second // at the most often
-	foretellPart  = 100             // times as long as a forecast took passes until the next
+	forecastEvery = 5 * time.Second // at the most often
+	forecastPart  = 100             // times as long as a forecast took passes until the next
 	copyPart      = 1000            // times as long as the pipeline copied its state
-	foretellDraws = 8
+	forecastDraws = 8
 	lateEvery     = time.Second // that it is looked whether a round is still to be forecast
 )
 
-// foretelling observes a run and forecasts it.
-type foretelling struct {
-	tell       func(*twin.Forecast)
+// liveForecast observes a live run and forecasts it.
+type liveForecast struct {
+	report     func(*twin.Forecast)
 	inForce    func() *configs.Config
 	pipeline   *core.Pipeline
 	stopwatch  func() time.Duration
 	beliefs    *twin.Beliefs
 	forecaster *twin.Forecaster
 	seed       uint64
-	kept       *keeping // nil for nothing that is kept
+	kept       *calibrationFile // nil for nothing that is kept
 	failed     func(error)
 	trouble    string // of the last forecast; of the goroutine that forecasts
-	not        string // why nothing is forecast, as it was told last; of the goroutine of the pipeline
-	tellNot    func(why string)
+	reason     string // why nothing is forecast, as it was reported last; of the goroutine of the pipeline
+	reportNone func(why string)
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -47,22 +47,19 @@ type foretelling struct {
 	idle sync.Mutex // the pipeline has it, but while it waits for what happens next
 }
 
-// foretell begins to forecast a run; nil where nobody asks for it, or a policy lives in a process of its own: a second one would cost more than a forecast is worth.
-func (e *execution) foretell(ctx context.Context, pipeline *core.Pipeline, parts *policies, kept *keeping) *foretelling {
-	if e.Foretell == nil || e.Stopwatch == nil {
-		return nil
+// forecastLive begins to forecast a run. One with a policy in a process of its own is not forecast: a second process would cost more than a forecast is worth.
+func (e *execution) forecastLive(ctx context.Context, pipeline *core.Pipeline) *liveForecast {
+	reportNone := e.NoForecastReason
+	if reportNone == nil {
+		reportNone = func(string) {}
 	}
-	tellNot := e.NotForetold
-	if tellNot == nil {
-		tellNot = func(string) {}
-	}
-	f := &foretelling{
-		tell: e.Foretell, inForce: parts.decides, pipeline: pipeline, stopwatch: e.stopwatch,
+	f := &liveForecast{
+		report: e.OnForecast, inForce: e.policies.decides, pipeline: pipeline, stopwatch: e.stopwatch,
 		beliefs: twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent}), forecaster: newForecaster(e.Seed), seed: e.Seed,
-		failed: func(err error) { e.log.Warn("no forecast", "error", err) }, tellNot: tellNot,
+		failed: func(err error) { e.log.Warn("no forecast", "error", err) }, reportNone: reportNone,
 	}
-	if f.kept = kept; kept != nil {
-		kept.take(f.forecaster)
+	if f.kept = e.calibrationFile(); f.kept != nil {
+		f.kept.take(f.forecaster)
 	}
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	f.idle.Lock()
@@ -87,8 +84,8 @@ func remote(c *configs.Config) (ids []string) {
 	return ids
 }
 
-// notForetold says why a run by a config is not forecast while it goes on; empty where it is.
-func notForetold(c *configs.Config) string {
+// noForecastReason says why a run by a config is not forecast while it goes on; empty where it is.
+func noForecastReason(c *configs.Config) string {
 	switch ids := remote(c); len(ids) {
 	case 0:
 		return ""
@@ -107,7 +104,7 @@ func newForecaster(seed uint64) *twin.Forecaster {
 }
 
 // ObserveRound learns from a round, and begins to forecast when it is time.
-func (f *foretelling) ObserveRound(r *core.Report) error {
+func (f *liveForecast) ObserveRound(r *core.Report) error {
 	if err := f.beliefs.ObserveRound(r); err != nil {
 		return err
 	}
@@ -116,24 +113,24 @@ func (f *foretelling) ObserveRound(r *core.Report) error {
 	}
 	now := f.stopwatch()
 	config := f.inForce()
-	not := notForetold(config)
+	reason := noForecastReason(config)
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.kept != nil {
 		f.kept.round = max(f.kept.round, r.View.Round)
 	}
-	if not != f.not {
-		f.not = not
-		f.tellNot(not)
+	if reason != f.reason {
+		f.reason = reason
+		f.reportNone(reason)
 	}
-	if f.late = not == "" && len(r.View.Active)+len(f.pipeline.Pending()) > 0; f.late && !r.Repeated {
+	if f.late = reason == "" && len(r.View.Active)+len(f.pipeline.Pending()) > 0; f.late && !r.Repeated {
 		f.begin(now, config)
 	}
 	return nil
 }
 
 // begin begins to forecast the last round, if it is time and nothing is being forecast. The caller has the mutex, and the pipeline is between two rounds.
-func (f *foretelling) begin(now time.Duration, config *configs.Config) {
+func (f *liveForecast) begin(now time.Duration, config *configs.Config) {
 	if f.busy || now < f.due {
 		return
 	}
@@ -144,7 +141,7 @@ func (f *foretelling) begin(now time.Duration, config *configs.Config) {
 }
 
 // catchUp forecasts rounds for which it was no time when they were held, and after which nothing happens: until the context is done.
-func (f *foretelling) catchUp() {
+func (f *liveForecast) catchUp() {
 	ticker := time.NewTicker(lateEvery)
 	defer ticker.Stop()
 	for {
@@ -158,7 +155,7 @@ func (f *foretelling) catchUp() {
 }
 
 // beginLate begins to forecast the last round if nobody did, unless another one is being held.
-func (f *foretelling) beginLate() {
+func (f *liveForecast) beginLate() {
 	if !f.idle.TryLock() {
 		return
 	}
@@ -184,8 +181,8 @@ func (b between) Next(ctx context.Context, w core.Wake) (core.Observation, error
 }
 
 // forecast forecasts, and says when the next time is.
-func (f *foretelling) forecast(still *twin.Still, beliefs *twin.Beliefs, config *configs.Config, begun, copied time.Duration) {
-	forecast, err := f.forecaster.Forecast(f.ctx, still, PoliciesOf(config, true), beliefs, min(foretellDraws, twin.DrawsFor(len(still.Unfinished()))))
+func (f *liveForecast) forecast(still *twin.Still, beliefs *twin.Beliefs, config *configs.Config, begun, copied time.Duration) {
+	forecast, err := f.forecaster.Forecast(f.ctx, still, PoliciesOf(config, true), beliefs, min(forecastDraws, twin.DrawsFor(len(still.Unfinished()))))
 	switch {
 	case f.ctx.Err() != nil:
 	case err != nil:
@@ -203,17 +200,15 @@ func (f *foretelling) forecast(still *twin.Still, beliefs *twin.Beliefs, config 
 	now := f.stopwatch()
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if err == nil && f.ctx.Err() == nil && f.not == "" { // no other policies took over meanwhile of which nothing is expected
-		f.tell(forecast)
+	if err == nil && f.ctx.Err() == nil && f.reason == "" { // no other policies took over meanwhile of which nothing is expected
+		f.report(forecast)
 	}
-	f.busy, f.due = false, now+max(foretellEvery, foretellPart*(now-begun), copyPart*copied)
+	f.busy, f.due = false, now+max(forecastEvery, forecastPart*(now-begun), copyPart*copied)
 }
 
 // end waits until nothing is forecast any more.
-func (f *foretelling) end() {
-	if f != nil {
-		f.cancel()
-		f.group.Wait()
-		f.keepNow(0, true)
-	}
+func (f *liveForecast) end() {
+	f.cancel()
+	f.group.Wait()
+	f.keepNow(0, true)
 }

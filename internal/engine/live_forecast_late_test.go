@@ -38,8 +38,8 @@ func TestLateForecasts(t *testing.T) {
 			seconds, round := 0, 0
 			rounds := map[float64]int{} // by moment
 			c.Watch = func(p *core.Pipeline, _ core.Backend) core.Observer {
-				f := &foretelling{
-					tell: func(f *twin.Forecast) { told = append(told, rounds[f.AtSeconds]) }, tellNot: func(string) {}, inForce: func() *configs.Config { return c.Config },
+				f := &liveForecast{
+					report: func(f *twin.Forecast) { told = append(told, rounds[f.AtSeconds]) }, reportNone: func(string) {}, inForce: func() *configs.Config { return c.Config },
 					pipeline: p, stopwatch: func() time.Duration { return time.Duration(seconds) * time.Second },
 					beliefs: twin.NewBeliefs(twin.BeliefOptions{}), forecaster: newForecaster(3), seed: 3, failed: func(err error) { t.Error(err) },
 				}

@@ -18,7 +18,7 @@ import (
 
 // successor is a scheduler of a run that goes on with the rounds of an earlier one: those are told again, and in them nothing is forecast.
 type successor struct {
-	*foretelling
+	*liveForecast
 	repeated func(round int) bool
 	after    func(round int)
 }
@@ -26,7 +26,7 @@ type successor struct {
 func (g *successor) ObserveRound(r *core.Report) error {
 	again := *r
 	again.Repeated = g.repeated(r.View.Round)
-	err := g.foretelling.ObserveRound(&again)
+	err := g.liveForecast.ObserveRound(&again)
 	g.group.Wait() // so that forecasts come at the same rounds
 	g.after(r.View.Round)
 	return err
@@ -43,12 +43,12 @@ func forecastRun(t *testing.T, file, run string, repeated func(round int) bool, 
 	var g *successor
 	composition.Watch = func(p *core.Pipeline, _ core.Backend) core.Observer {
 		round := 0
-		g = &successor{&foretelling{
-			tell: func(*twin.Forecast) {}, tellNot: func(string) {}, inForce: func() *configs.Config { return composition.Config }, pipeline: p,
+		g = &successor{&liveForecast{
+			report: func(*twin.Forecast) {}, reportNone: func(string) {}, inForce: func() *configs.Config { return composition.Config }, pipeline: p,
 			stopwatch: func() time.Duration { return time.Duration(round) * time.Second }, // a forecast every five rounds
 			beliefs:   twin.NewBeliefs(twin.BeliefOptions{}), forecaster: twin.NewForecaster(3), seed: 3,
 			failed: func(err error) { t.Error(err) },
-			kept:   &keeping{path: file, run: run, log: func(text string, err error) { logged = append(logged, fmt.Sprintf("%s: %v", text, err)) }},
+			kept:   &calibrationFile{path: file, run: run, log: func(text string, err error) { logged = append(logged, fmt.Sprintf("%s: %v", text, err)) }},
 		}, repeated, func(r int) { round = r; after(r) }}
 		g.ctx, g.cancel = context.WithCancel(t.Context())
 		g.kept.take(g.forecaster)

@@ -11,29 +11,29 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 )
 
-// ticking is a backend of real time, which is not asked.
-type ticking struct{ core.Backend }
+// ticking is a backend whose time goes on.
+type ticking struct{}
 
 func (ticking) Present() float64 { return 0 }
 
 // Trouble is told when it begins and ends; between two calls twice as long is waited as before, up to 30 s.
 func TestTroubleIsWaitedOut(t *testing.T) {
 	var log strings.Builder
-	e := &execution{log: slog.New(slog.NewTextHandler(&log, nil))}
+	e := &execution{log: slog.New(slog.NewTextHandler(&log, nil)), can: backend.Abilities{Clock: ticking{}}}
 	var waited []time.Duration
-	outlast := e.outlast(ticking{}, func(_ context.Context, d time.Duration) error {
+	retry := e.retryBackend(func(_ context.Context, d time.Duration) error {
 		waited = append(waited, d)
 		return nil
 	})
-	for inVain := range 10 {
-		if err := outlast(t.Context(), inVain+1, errors.New("no route")); err != nil {
+	for failures := range 10 {
+		if err := retry(t.Context(), failures+1, errors.New("no route")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := outlast(t.Context(), 0, nil); err != nil {
+	if err := retry(t.Context(), 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	const s = time.Second
@@ -48,13 +48,13 @@ func TestTroubleIsWaitedOut(t *testing.T) {
 // In virtual time nothing is waited for, and whoever gives up is heard.
 func TestTroubleInVirtualTime(t *testing.T) {
 	e := &execution{log: slog.New(slog.DiscardHandler)}
-	outlast := e.outlast(nil, func(context.Context, time.Duration) error { return errors.New("it waits") })
-	if err := outlast(t.Context(), 3, errors.New("no route")); err != nil {
+	retry := e.retryBackend(func(context.Context, time.Duration) error { return errors.New("it waits") })
+	if err := retry(t.Context(), 3, errors.New("no route")); err != nil {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := outlast(ctx, 1, errors.New("no route")); !errors.Is(err, context.Canceled) {
+	if err := retry(ctx, 1, errors.New("no route")); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that of the context", err)
 	}
 	if err := pause(ctx, time.Hour); !errors.Is(err, context.Canceled) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/csv"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/quartet-sched/quartet/core"
@@ -13,24 +12,17 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// reactingOf is the workload of a backend that reacts; nil for a list of jobs.
-func reactingOf(world any) workload.Reacting {
-	if w, ok := world.(interface{ Reacting() workload.Reacting }); ok {
-		return w.Reacting()
-	}
-	return nil
-}
-
-// react begins the workload of the run that reacts, if it does: on real machines here, on a simulator it was begun with that.
-func (e *execution) react(ctx context.Context, world core.Backend, state string) (workload.Reacting, error) {
+// react begins the reactive workload of the run, if it has one: that of a live run here, that of a simulation began with the simulator.
+func (e *execution) react(ctx context.Context) (workload.Reacting, error) {
 	if e.jobs.React == nil {
 		return nil, nil
 	}
-	if r := reactingOf(world); r != nil {
-		return r, nil
+	if e.can.Reactive != nil {
+		if r := e.can.Reactive.Reacting(); r != nil {
+			return r, nil
+		}
 	}
-	driven, is := world.(backend.Driven)
-	if !is {
+	if e.can.Driven == nil {
 		return nil, problem("workload.type", fmt.Sprintf("%q submits jobs by what becomes of earlier ones, which backend %q does not know", e.Workload.ID, e.Backend.ID), "")
 	}
 	for i := range e.jobs.Kinds {
@@ -38,11 +30,11 @@ func (e *execution) react(ctx context.Context, world core.Backend, state string)
 			return nil, problem("workload.config.job.command", "required but missing", "name the program that a trial runs")
 		}
 	}
-	record, err := openRecord(state, driven)
+	record, err := openRecord(e.state, e.can.Driven)
 	if err != nil {
 		return nil, fmt.Errorf("keep what the workload answers: %w", err)
 	}
-	if memory, remembers := world.(core.Memory); remembers && memory.Replaying() {
+	if e.can.Memory != nil && e.can.Memory.Replaying() {
 		if info, err := os.Stat(record); err != nil || info.Size() == 0 {
 			return nil, core.Diagnostics{{
 				Position: core.Position{File: record}, Summary: "is missing or empty, and the run that is to go on has asked its search before: nobody knows what it answered",
@@ -53,29 +45,32 @@ func (e *execution) react(ctx context.Context, world core.Backend, state string)
 	return e.jobs.React(ctx, record)
 }
 
-// closeWorld closes the backend of a run that does not begin. Its jobs run on where they can.
-func closeWorld(world core.Backend) error {
-	if l, can := world.(leaving); can {
-		_, err := l.Leave()
+// closeUnused closes the backend of a run that does not begin. Its jobs run on where they can.
+func closeUnused(can backend.Abilities) error {
+	switch {
+	case can.Leaving != nil:
+		_, err := can.Leaving.Leave()
 		return err
-	}
-	if c, can := world.(io.Closer); can {
-		return c.Close()
+	case can.Closer != nil:
+		return can.Closer.Close()
 	}
 	return nil
 }
 
-// closeReacting ends the workload of a run that was only looked at.
-func closeReacting(world any) {
-	if r := reactingOf(world); r != nil {
+// closeReactive ends the workload of a run that was only looked at.
+func closeReactive(can backend.Abilities) {
+	if can.Reactive == nil {
+		return
+	}
+	if r := can.Reactive.Reacting(); r != nil {
 		_ = r.Close() // nothing was to come of it
 	}
 }
 
 // jobsOf looks up the jobs of the run, those submitted in its course as well.
-func (e *execution) jobsOf(world core.Backend) workload.JobsOf {
-	if jobs, ok := world.(workload.JobsOf); ok && e.reacting != nil {
-		return jobs
+func (e *execution) jobsOf() workload.JobsOf {
+	if e.can.Jobs != nil && e.reactive != nil {
+		return e.can.Jobs
 	}
 	return e.jobs
 }
@@ -88,20 +83,20 @@ func tuningOf(w workload.Reacting) func() *metrics.Tuning {
 	return nil
 }
 
-// tellReacting has a workload that reacts tell what it came to, and writes its table.
-func (e *execution) tellReacting(s *metrics.Summary, unfinished []*core.Job, endSeconds float64) error {
-	if f, ok := e.reacting.(interface {
+// summarizeReactive adds what the reactive workload came to, and writes its table.
+func (e *execution) summarizeReactive(s *metrics.Summary, unfinished []*core.Job, endSeconds float64) error {
+	if f, ok := e.reactive.(interface {
 		Finish(unfinished []*core.Job, endSeconds float64)
 	}); ok {
 		f.Finish(unfinished, endSeconds)
 	}
-	if tuning := tuningOf(e.reacting); tuning != nil {
+	if tuning := tuningOf(e.reactive); tuning != nil {
 		s.Tuning = tuning()
 		if text := s.Tuning.Unheard(); text != "" {
 			e.note(text)
 		}
 	}
-	t, ok := e.reacting.(workload.Tabled)
+	t, ok := e.reactive.(workload.Tabled)
 	if !ok {
 		return nil
 	}

@@ -17,8 +17,9 @@ func manifestOf(c *configs.Config, resolved []byte) Manifest {
 	}
 }
 
-// tellBegun leaves what is known of a run that goes on in its folder.
-func (e *execution) tellBegun(decided *policies) error {
+// beginManifest leaves what is known of a run that goes on in its folder.
+func (e *execution) beginManifest() error {
+	decided := e.policies
 	if e.dir == "" {
 		return nil
 	}
@@ -38,21 +39,17 @@ func (e *execution) tellBegun(decided *policies) error {
 	return e.files.begin(text)
 }
 
-// telling keeps the files of a run on real machines up to date, for who looks on. It comes after those who write them.
-type telling struct {
-	*execution
-	memory  core.Memory
-	decided *policies
-}
+// liveFiles keeps the files of a live run up to date, for whoever reads them. It observes rounds after those that write them.
+type liveFiles struct{ *execution }
 
 // ObserveRound writes out what the round came to. The rounds of an earlier scheduler are written at once when all are repeated.
-func (t *telling) ObserveRound(r *core.Report) error {
+func (t *liveFiles) ObserveRound(r *core.Report) error {
 	if s := r.Resumed; s != nil && s.Now != nil {
-		if err := t.tellBegun(t.decided); err != nil {
+		if err := t.beginManifest(); err != nil {
 			return err
 		}
 	}
-	if t.memory.Replaying() {
+	if t.can.Memory.Replaying() {
 		return nil
 	}
 	if err := t.collector.Flush(); err != nil || t.recorder == nil {

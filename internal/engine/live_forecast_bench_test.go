@@ -12,9 +12,9 @@ import (
 	"github.com/quartet-sched/quartet/core/twin"
 )
 
-// BenchmarkForetelling is what the goroutine of the pipeline does for forecasts in a run of 1,000 jobs on 1,024 devices with a round a second: parts of its time that the
+// BenchmarkLiveForecast is what the goroutine of the pipeline does for forecasts in a run of 1,000 jobs on 1,024 devices with a round a second: parts of its time that the
 // observations and the copies take. Forecasts, which other goroutines make, are left out.
-func BenchmarkForetelling(b *testing.B) {
+func BenchmarkLiveForecast(b *testing.B) {
 	for name, pipeline := range map[string]string{
 		"fifo":     "{allocation: {type: fifo}}",
 		"las":      "{allocation: {type: las}}",
@@ -22,7 +22,7 @@ func BenchmarkForetelling(b *testing.B) {
 		"goodput":  "{allocation: {type: pollux}, placement: {type: proposed}, elasticity: {job: {type: goodput}}}",
 	} {
 		b.Run(name, func(b *testing.B) {
-			c, err := Parse(catalog(), "foretelling.yaml", fmt.Sprintf("version: 1\nname: foretelling\nseed: 3\n"+
+			c, err := Parse(catalog(), "forecast.yaml", fmt.Sprintf("version: 1\nname: forecast\nseed: 3\n"+
 				"cluster: {nodes: [{name: n, count: 128, accelerator: v100, devices: 8}]}\nworkload: {type: generated, config: {jobs: 1000, span: 1m, applications: true}}\n"+
 				"round: {interval: 1s}\nbackend: {type: simulator}\npipeline: %s", pipeline), configs.Options{})
 			if err != nil {
@@ -30,11 +30,11 @@ func BenchmarkForetelling(b *testing.B) {
 			}
 			over, end := context.WithCancel(b.Context())
 			end() // so that no forecast goes on
-			var all foretellingTime
+			var all forecastTime
 			for b.Loop() {
-				t := &foretellingTime{clock: b.Elapsed}
+				t := &forecastTime{clock: b.Elapsed}
 				c.Watch = func(p *core.Pipeline, _ core.Backend) core.Observer {
-					t.foretelling = &foretelling{
+					t.liveForecast = &liveForecast{
 						inForce: func() *configs.Config { return c.Config }, pipeline: p, ctx: over,
 						stopwatch: func() time.Duration { return time.Duration(t.rounds) * time.Second },
 						beliefs:   twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent}), forecaster: twin.NewForecaster(3),
@@ -52,33 +52,33 @@ func BenchmarkForetelling(b *testing.B) {
 	}
 }
 
-// foretellingTime adds up what the rounds of two minutes take, after one and a half.
-type foretellingTime struct {
-	*foretelling
+// forecastTime adds up what the rounds of two minutes take, after one and a half.
+type forecastTime struct {
+	*liveForecast
 	clock                   func() time.Duration
 	rounds, counted, copies int
 	observed, copied, held  time.Duration
 	began                   time.Duration // of the round
 }
 
-const foretellingFrom, foretellingTo = 90, 210
+const forecastFrom, forecastTo = 90, 210
 
-func (t *foretellingTime) add(o *foretellingTime) {
+func (t *forecastTime) add(o *forecastTime) {
 	t.counted, t.copies = t.counted+o.counted, t.copies+o.copies
 	t.observed, t.copied, t.held = t.observed+o.observed, t.copied+o.copied, t.held+o.held
 }
 
 // ObserveRound has the round observed.
-func (t *foretellingTime) ObserveRound(r *core.Report) error {
+func (t *forecastTime) ObserveRound(r *core.Report) error {
 	t.rounds++
-	counts := t.rounds > foretellingFrom
+	counts := t.rounds > forecastFrom
 	if counts {
 		t.held += t.clock() - t.began
 		t.counted++
 	}
 	from := t.clock()
 	due := t.due
-	if err := t.foretelling.ObserveRound(r); err != nil {
+	if err := t.liveForecast.ObserveRound(r); err != nil {
 		return err
 	}
 	took := t.clock() - from
@@ -91,7 +91,7 @@ func (t *foretellingTime) ObserveRound(r *core.Report) error {
 	default:
 		t.observed += took
 	}
-	if t.rounds == foretellingTo {
+	if t.rounds == forecastTo {
 		return errReached
 	}
 	t.began = t.clock()
@@ -99,11 +99,11 @@ func (t *foretellingTime) ObserveRound(r *core.Report) error {
 }
 
 // report tells the means. As in a run, there is no copy before a thousand times as long as one took has passed.
-func (t *foretellingTime) report(b *testing.B) {
+func (t *forecastTime) report(b *testing.B) {
 	each, copied := t.observed.Seconds()/float64(t.counted-t.copies), t.copied.Seconds()/float64(t.copies)
 	b.ReportMetric(1e3*t.held.Seconds()/float64(t.counted), "ms/round")
 	b.ReportMetric(1e6*each, "us/observation")
 	b.ReportMetric(1e3*copied, "ms/copy")
-	b.ReportMetric(100*(each+copied/max(foretellEvery.Seconds(), copyPart*copied)), "%-of-a-second")
+	b.ReportMetric(100*(each+copied/max(forecastEvery.Seconds(), copyPart*copied)), "%-of-a-second")
 	b.ReportMetric(100*each/(t.held.Seconds()/float64(t.counted)), "%-of-a-round")
 }

@@ -13,39 +13,40 @@ import (
 	"github.com/quartet-sched/quartet/core/twin"
 )
 
-// What a run teaches of how bands hold is kept beside its state: a scheduler that goes on with the run is told its rounds again, but not what was forecast in them.
+// What a run teaches about how good its forecasts are is kept beside its state: a scheduler that resumes the run sees its rounds again, but not what was forecast in
+// them.
 const (
 	keptFile  = "forecasts.json"
 	keepEvery = time.Minute // at the most often
 )
 
-// keeping keeps what the forecaster of a run learns.
-type keeping struct {
+// calibrationFile keeps what the forecaster of a run learns.
+type calibrationFile struct {
 	path string
 	run  string // the same for all schedulers of the run
 	log  func(text string, err error)
 
-	known   int  // rounds up to it were told to a forecaster before, whose scheduler has ended; 0 for none
-	round   int  // the last that the forecaster was told of; under the mutex of foretelling
+	known   int  // rounds up to it were seen by the forecaster of an earlier scheduler; 0 for none
+	round   int  // the last that the forecaster has seen; under the mutex of liveForecast
 	some    bool // something was forecast; of the goroutine that forecasts
 	due     time.Duration
 	trouble bool // it could not be written
 }
 
-// keptForecasts is the file.
-type keptForecasts struct {
+// keptCalibration is the file.
+type keptCalibration struct {
 	Run         string          `json:"run"`
 	Round       int             `json:"round"` // the last that the calibration knows of
 	Calibration json.RawMessage `json:"calibration"`
 }
 
 // take takes up what was kept. Whatever is wrong with it, forecasts then begin anew.
-func (k *keeping) take(f *twin.Forecaster) {
+func (k *calibrationFile) take(f *twin.Forecaster) {
 	text, err := os.ReadFile(k.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	var kept keptForecasts
+	var kept keptCalibration
 	if err == nil {
 		err = json.Unmarshal(text, &kept)
 	}
@@ -59,18 +60,18 @@ func (k *keeping) take(f *twin.Forecaster) {
 		err = f.Restore(kept.Calibration)
 	}
 	if err != nil {
-		k.log("how earlier bands held is not known: it is learned anew", err)
+		k.log("how good earlier forecasts were is unknown: it is learned anew", err)
 		return
 	}
 	k.known, k.round, k.some = kept.Round, kept.Round, true
 }
 
 // write keeps what is known now. round is one that the forecaster was told of.
-func (k *keeping) write(f *twin.Forecaster, round int) {
+func (k *calibrationFile) write(f *twin.Forecaster, round int) {
 	calibration, err := f.Snapshot()
 	var text []byte
 	if err == nil {
-		text, err = json.Marshal(keptForecasts{k.run, round, calibration})
+		text, err = json.Marshal(keptCalibration{k.run, round, calibration})
 	}
 	if err == nil {
 		err = os.WriteFile(k.path+".new", text, 0o600)
@@ -79,25 +80,25 @@ func (k *keeping) write(f *twin.Forecaster, round int) {
 		err = os.Rename(k.path+".new", k.path) // never half of it
 	}
 	if err != nil && !k.trouble {
-		k.log("how bands held could not be kept", err)
+		k.log("how good forecasts were could not be kept", err)
 	}
 	k.trouble = err != nil
 }
 
-// keep is what keeps the calibration of a run; nil where it has no folder, or its schedulers cannot be told from those of another.
-func (e *execution) keep(world core.Backend, state string) *keeping {
-	told, is := world.(interface{ Begun() string })
-	if state == "" || !is {
+// calibrationFile keeps the calibration of a run; it is nil where the run has no folder, or cannot be told from others.
+func (e *execution) calibrationFile() *calibrationFile {
+	if e.state == "" || e.can.Run == nil {
 		return nil
 	}
-	return &keeping{
-		path: filepath.Join(state, keptFile), run: told.Begun(),
-		log: func(text string, err error) { e.log.Warn(text, "file", filepath.Join(state, keptFile), "error", err) },
+	path := filepath.Join(e.state, keptFile)
+	return &calibrationFile{
+		path: path, run: e.can.Run.Begun(),
+		log: func(text string, err error) { e.log.Warn(text, "file", path, "error", err) },
 	}
 }
 
-// learn tells the forecaster of a round, unless the one before it was told, and it goes on from that.
-func (f *foretelling) learn(r *core.Report) error {
+// learn shows the forecaster a round, unless that of an earlier scheduler has seen it, whose calibration it goes on from.
+func (f *liveForecast) learn(r *core.Report) error {
 	if k := f.kept; k != nil && k.known > 0 {
 		switch {
 		case r.View.Round > k.known:
@@ -105,7 +106,7 @@ func (f *foretelling) learn(r *core.Report) error {
 		case r.Repeated:
 			return nil
 		default: // rounds were lost that it knows of
-			k.log("how earlier bands held is not known: it is learned anew", fmt.Errorf("it knows of round %d, and the run goes on with %d", k.known, r.View.Round))
+			k.log("how good earlier forecasts were is unknown: it is learned anew", fmt.Errorf("it knows of round %d, and the run goes on with %d", k.known, r.View.Round))
 			k.known, k.round, k.some = 0, 0, false
 			f.forecaster = newForecaster(f.seed)
 		}
@@ -114,7 +115,7 @@ func (f *foretelling) learn(r *core.Report) error {
 }
 
 // keepNow keeps what is known if it is time, or in any case.
-func (f *foretelling) keepNow(now time.Duration, anyhow bool) {
+func (f *liveForecast) keepNow(now time.Duration, anyhow bool) {
 	k := f.kept
 	if k == nil || !k.some || !anyhow && now < k.due {
 		return
