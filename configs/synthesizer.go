@@ -139,8 +139,8 @@ func (l *loader) alternative(c *Config, i int, told core.Diagnostics) *Config {
 	return config
 }
 
-// Choosing is the config while one of its alternatives decides: that is its pipeline and round, and the others are those to choose from.
-func (c *Config) Choosing(i int) *Config {
+// ForAlternative is the config while one of its alternatives decides: that is its pipeline and round, and the others are those to choose from.
+func (c *Config) ForAlternative(i int) *Config {
 	is, a := *c, c.Alternatives[i].Config
 	is.Admission, is.Allocation, is.Placement, is.Elasticity, is.Scaler, is.Round = a.Admission, a.Allocation, a.Placement, a.Elasticity, a.Scaler, a.Round
 	is.Synthesizer.Own = c.Alternatives[i].Name

@@ -44,8 +44,8 @@ func (p *Pipeline) Fork() *Pipeline {
 	return f
 }
 
-// Told is the state of the run once it is told an observation, and before anything is decided. The run stays as it is, and the events are not changed. O(Fork + events).
-func (p *Pipeline) Told(seen Observation) (*View, error) {
+// ViewAfter is the state of the run after an observation, and before anything is decided. The run stays as it is, and the events are not changed. O(Fork + events).
+func (p *Pipeline) ViewAfter(seen Observation) (*View, error) {
 	var told state
 	told.forkFrom(&p.state)
 	seen.Events = slices.Clone(seen.Events)

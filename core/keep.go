@@ -2,11 +2,11 @@ package core
 
 import "slices"
 
-// Keeping is implemented by a backend on which a job may go on with devices that it keeps while it gets or gives others. Where
+// DeviceKeeper is implemented by a backend on which a job may go on with devices that it keeps while it gets or gives others. Where
 // KeepsDevices is true, a job that stays on a node has as many as it can of the devices that it holds there already: which ones a
 // placer names on a node makes no difference to it, as all of them are of one type. What a placer says of nodes, and of how many
 // devices of each, stays. Absent, seats are what the placer says.
-type Keeping interface {
+type DeviceKeeper interface {
 	KeepsDevices() bool
 }
 

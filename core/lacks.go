@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Lack is something of which a replica of a job asks for more than any device or node has that the job may run on.
-type Lack struct {
+// MissingResource is something of which a replica of a job asks for more than any device or node has that the job may run on.
+type MissingResource struct {
 	What              string // "device memory", "CPUs" or "memory"; empty where nothing is lacking
 	Wanted, Available float64
 	Unit              string // "GB" or "CPUs"
@@ -15,7 +15,7 @@ type Lack struct {
 }
 
 // String is the reason as half a sentence, with both figures.
-func (l Lack) String() string {
+func (l MissingResource) String() string {
 	if l.Unit == l.What {
 		return fmt.Sprintf("%v %s for each replica, and no %s that it can run on has more than %v", l.Wanted, l.What, l.of, l.Available)
 	}
@@ -23,13 +23,13 @@ func (l Lack) String() string {
 }
 
 // message is for a verdict, which tells the figures besides.
-func (l Lack) message() string {
+func (l MissingResource) message() string {
 	return fmt.Sprintf("no %s that it can run on has the %s that each of its replicas asks for", l.of, l.What)
 }
 
-// Lacks tells what keeps a replica of a job off every idle node of the types that the job names: the first of device memory, CPUs and memory that
+// MissingResource tells what keeps a replica of a job off every idle node of the types that the job names: the first of device memory, CPUs and memory that
 // is counted and that none of them has enough of. What a node does not tell it has enough of. O(nodes).
-func (c *Cluster) Lacks(spec *JobSpec) Lack {
+func (c *Cluster) MissingResource(spec *JobSpec) MissingResource {
 	asked := [...]struct{ asks, most int64 }{{asks: asks(spec.DeviceMemoryGB)}, {asks: asks(spec.CPUs)}, {asks: asks(spec.MemoryGB)}}
 	any := false
 	look := func(t AcceleratorID, cpus, memoryGB, deviceMemoryGB float64) {
@@ -51,7 +51,7 @@ func (c *Cluster) Lacks(spec *JobSpec) Lack {
 			look(p.Accelerator, p.CPUs, p.MemoryGB, p.DeviceMemoryGB)
 		}
 	}
-	for i, l := range [...]Lack{
+	for i, l := range [...]MissingResource{
 		{What: "device memory", Wanted: spec.DeviceMemoryGB, Unit: "GB", of: "device"},
 		{What: "CPUs", Wanted: spec.CPUs, Unit: "CPUs", of: "node"},
 		{What: "memory", Wanted: spec.MemoryGB, Unit: "GB", of: "node"},
@@ -68,7 +68,7 @@ func (c *Cluster) Lacks(spec *JobSpec) Lack {
 			return l
 		}
 	}
-	return Lack{}
+	return MissingResource{}
 }
 
 // Counted names what a replica of a job asks for that the cluster counts beside devices, as in "the 8 GB of device memory and the 2 CPUs"; empty for

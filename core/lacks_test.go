@@ -8,7 +8,9 @@ func TestLacks(t *testing.T) {
 		{Accelerator: 0, Devices: 2, CPUs: 8, MemoryGB: 40, DeviceMemoryGB: 16}, {Accelerator: 1, Devices: 1, CPUs: 4, MemoryGB: 64.5, DeviceMemoryGB: 32},
 	}
 	share := func(milli int) *Share { return &Share{Milli: milli} }
-	device := func(wanted, available float64) Lack { return Lack{"device memory", wanted, available, "GB", "device"} }
+	device := func(wanted, available float64) MissingResource {
+		return MissingResource{"device memory", wanted, available, "GB", "device"}
+	}
 	cases := map[string]struct {
 		sharing   Sharing
 		fixed     bool // the cluster does not grow
@@ -16,7 +18,7 @@ func TestLacks(t *testing.T) {
 		nodes     []Node
 		pools     []Pool
 		spec      JobSpec
-		want      Lack
+		want      MissingResource
 		wantNames string
 	}{
 		"nothing":                        {sharing: TimeSlice},
@@ -29,8 +31,8 @@ func TestLacks(t *testing.T) {
 		"memory of shared devices alone": {sharing: TimeSlice, whole: true, spec: JobSpec{DeviceMemoryGB: 33}, want: device(33, 32), wantNames: "the 33 GB of device memory"},
 		"of devices that nobody shares":  {spec: JobSpec{DeviceMemoryGB: 64}},
 		"CPUs not counted":               {sharing: TimeSlice, whole: true, spec: JobSpec{CPUs: 99, MemoryGB: 999}},
-		"CPUs":                           {spec: JobSpec{CPUs: 9}, want: Lack{"CPUs", 9, 8, "CPUs", "node"}, wantNames: "the 9 CPUs"},
-		"memory":                         {spec: JobSpec{CPUs: 8, MemoryGB: 65}, want: Lack{"memory", 65, 64.5, "GB", "node"}, wantNames: "the 8 CPUs and the 65 GB of memory"},
+		"CPUs":                           {spec: JobSpec{CPUs: 9}, want: MissingResource{"CPUs", 9, 8, "CPUs", "node"}, wantNames: "the 9 CPUs"},
+		"memory":                         {spec: JobSpec{CPUs: 8, MemoryGB: 65}, want: MissingResource{"memory", 65, 64.5, "GB", "node"}, wantNames: "the 8 CPUs and the 65 GB of memory"},
 		"all three": {
 			sharing: TimeSlice, spec: JobSpec{DeviceMemoryGB: 33, CPUs: 9, MemoryGB: 65}, want: device(33, 32),
 			wantNames: "the 33 GB of device memory, the 9 CPUs and the 65 GB of memory",
@@ -59,7 +61,7 @@ func TestLacks(t *testing.T) {
 		"a pool of no nodes": {
 			sharing: TimeSlice, pools: []Pool{{Name: "p", Devices: 1, DeviceMemoryGB: 48}}, spec: JobSpec{DeviceMemoryGB: 48}, want: device(48, 32), wantNames: "the 48 GB of device memory",
 		},
-		"a slice":                             {sharing: Mig, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, want: Lack{"device memory", 17, 16, "GB", "slice of its profile"}, wantNames: "the 17 GB of device memory"},
+		"a slice":                             {sharing: Mig, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, want: MissingResource{"device memory", 17, 16, "GB", "slice of its profile"}, wantNames: "the 17 GB of device memory"},
 		"nothing of a device that is divided": {sharing: Mig, spec: JobSpec{DeviceMemoryGB: 32, Share: share(0)}, wantNames: "the 32 GB of device memory"},
 		"a part":                              {sharing: Fractional, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, wantNames: "the 17 GB of device memory"},
 	}
@@ -69,7 +71,7 @@ func TestLacks(t *testing.T) {
 			if tc.nodes != nil {
 				c.Nodes = tc.nodes
 			}
-			if got := c.Lacks(&tc.spec); got != tc.want {
+			if got := c.MissingResource(&tc.spec); got != tc.want {
 				t.Errorf("lacks %+v, want %+v", got, tc.want)
 			}
 			if got := c.Counted(&tc.spec); got != tc.wantNames {

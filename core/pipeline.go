@@ -52,7 +52,7 @@ type Report struct {
 	// to the bounds of the only pool, Cut is what would have been its size; nil otherwise.
 	Scaled   []PoolTarget
 	ScaledBy string
-	Cut      *Cut
+	Clamped  *ClampedTarget
 	// GapRatio is what the allocator certified of its answer; NaN when it was not asked, or could not tell.
 	GapRatio float64
 }

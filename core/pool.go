@@ -64,15 +64,15 @@ type PoolTarget struct {
 	Message string
 }
 
-// Cut is a size of a pool that a scaler wants by a number of nodes in all, and that the bounds of the pool do not allow; or a number of
+// ClampedTarget is a size of a pool that a scaler wants by a number of nodes in all, and that the bounds of the pool do not allow; or a number of
 // nodes in all where there are several pools, of which nobody knows how many are to be of which.
-type Cut struct {
+type ClampedTarget struct {
 	By   string // id of the scaler
 	Pool *Pool  // nil where there are several
 	Want int    // nodes of the pool, or in all
 }
 
-func (c *Cut) String() string {
+func (c *ClampedTarget) String() string {
 	if c.Pool == nil {
 		return fmt.Sprintf("%s wants %d nodes in all, and there are several pools: they stay as they are, for a scaler is to say how many nodes each is to have", c.By, c.Want)
 	}
@@ -120,7 +120,7 @@ type pools struct {
 func (p *Pipeline) rescale(ctx context.Context) error {
 	s, wanted := &p.state, p.plan.Cluster.Pools
 	s.pools.again = math.Inf(1)
-	s.report.Scaled, s.report.ScaledBy, s.report.Cut = nil, p.stages.Scaler.ID, nil
+	s.report.Scaled, s.report.ScaledBy, s.report.Clamped = nil, p.stages.Scaler.ID, nil
 	if p.scaling == nil {
 		return nil
 	}
@@ -167,13 +167,13 @@ func (s *state) sized(nodes int) []PoolTarget {
 	case nodes == 0 || len(c.Pools) == 0:
 		return nil
 	case len(c.Pools) > 1:
-		s.report.Cut = &Cut{By: s.report.ScaledBy, Want: nodes}
+		s.report.Clamped = &ClampedTarget{By: s.report.ScaledBy, Want: nodes}
 		return nil
 	}
 	pool, want := &c.Pools[0], nodes-c.PoolSize("")
 	allowed := min(max(want, pool.Min), pool.Max)
 	if allowed != want {
-		s.report.Cut = &Cut{By: s.report.ScaledBy, Pool: pool, Want: want}
+		s.report.Clamped = &ClampedTarget{By: s.report.ScaledBy, Pool: pool, Want: want}
 	}
 	return []PoolTarget{{Pool: pool.Name, Nodes: allowed}}
 }

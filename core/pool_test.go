@@ -229,7 +229,7 @@ func TestRescale(t *testing.T) {
 				t.Errorf("the report tells %+v of %q, want %+v", r.Scaled, r.ScaledBy, tc.want)
 			}
 			cut := ""
-			if c := p.state.report.Cut; c != nil {
+			if c := p.state.report.Clamped; c != nil {
 				cut = c.String()
 			}
 			if cut != tc.cut {

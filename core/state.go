@@ -424,7 +424,7 @@ func (s *state) rejectFor(j *Job, need, capacity int, widest AcceleratorID) {
 
 // explainShares tells of a rejected job what it is that too few nodes have, where more than whole devices is counted.
 func (s *state) explainShares(v *Verdict, spec *JobSpec) {
-	if lack := s.view.Cluster.Lacks(spec); lack.What != "" {
+	if lack := s.view.Cluster.MissingResource(spec); lack.What != "" {
 		v.Wanted, v.Available, v.Unit, v.Message = lack.Wanted, lack.Available, lack.Unit, lack.message()
 		return
 	}

@@ -86,7 +86,7 @@ func (f *twinFlags) forecasting(c *cobra.Command) (quartet.Forecasting, core.Dia
 	if f.at > 0 && f.jobs != "" {
 		found = append(found, core.Diagnostic{Position: core.Position{File: "--at"}, Summary: "is a moment of a simulation, and --jobs is for a run that has not begun"})
 	}
-	return quartet.Forecasting{Beliefs: twin.BeliefOptions{Work: f.work, Arrivals: f.arrivals}, Draws: f.draws, Rehearsals: f.rehearsals}, found
+	return quartet.Forecasting{Model: twin.WorkloadModelOptions{Work: f.work, Arrivals: f.arrivals}, Draws: f.draws, Rehearsals: f.rehearsals}, found
 }
 
 // twinning is what is done with a twin.

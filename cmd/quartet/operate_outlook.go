@@ -22,14 +22,14 @@ type foretold struct {
 	mutex sync.Mutex
 	board *control.Board // nil before there is one
 	live  *metrics.Live
-	tells backend.Telling // nil where nobody else is told
+	tells backend.ForecastReporter // nil where nobody else is told
 }
 
 func (f *foretold) to(b *control.Board, l *metrics.Live, world core.Backend) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.board, f.live = b, l
-	f.tells, _ = world.(backend.Telling)
+	f.tells, _ = world.(backend.ForecastReporter)
 }
 
 func (f *foretold) take(forecast *twin.Forecast) {
@@ -40,7 +40,7 @@ func (f *foretold) take(forecast *twin.Forecast) {
 		f.live.Foretell(metricsOf(forecast))
 	}
 	if f.tells != nil {
-		f.tells.Foretell(expectedOf(forecast))
+		f.tells.ReportForecasts(expectedOf(forecast))
 	}
 }
 

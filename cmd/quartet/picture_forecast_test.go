@@ -36,7 +36,7 @@ backend: {type: simulator, config: {restart_overhead: 30s}}
 		t.Fatal(err)
 	}
 	config := *c.Backend.Config.(*sim.Config)
-	beliefs, forecaster := twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent, Config: &config}), twin.NewForecaster(c.Seed)
+	beliefs, forecaster := twin.NewWorkloadModel(twin.WorkloadModelOptions{Arrivals: twin.ArrivalsRecent, Config: &config}), twin.NewForecaster(c.Seed)
 	policies := engine.PoliciesOf(c.Config, true)
 	var forecast *twin.Forecast
 	ends := map[core.JobID]float64{}

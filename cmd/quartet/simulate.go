@@ -172,7 +172,7 @@ func (f *simulateFlags) complete(ctx context.Context, a *app, config *configs.Co
 	if config.SeedGiven() && len(config.SeedUsers()) == 0 {
 		a.note("seed %d changes nothing here: no component draws a number at random", config.Seed)
 	}
-	if r.Repeats {
+	if r.ReplacedRun {
 		a.note("wrote %s, in the place of the same run", r.Dir)
 	} else {
 		a.note("wrote %s", r.Dir)

@@ -32,7 +32,7 @@ type Abilities struct {
 
 // AbilitiesOf finds out what a backend can do.
 func AbilitiesOf(b core.Backend) (a Abilities) {
-	if keeper, is := b.(core.Keeping); is {
+	if keeper, is := b.(core.DeviceKeeper); is {
 		a.KeepsDevices = keeper.KeepsDevices()
 	}
 	a.Scaling, _ = b.(core.Scaling)

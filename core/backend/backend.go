@@ -97,9 +97,9 @@ type Operated interface {
 	WriteSnapshot(ctx context.Context, to io.Writer) error
 }
 
-// Telling is a backend that tells the owners of jobs what is expected of them. It may be told from any goroutine, and keeps the list.
-type Telling interface {
-	Foretell(jobs []Expected)
+// ForecastReporter is a backend that tells the owners of jobs what is expected of them. It may be told from any goroutine, and keeps the list.
+type ForecastReporter interface {
+	ReportForecasts(jobs []Expected)
 }
 
 // Expected is what is expected of a job that has not ended.

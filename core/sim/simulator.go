@@ -140,10 +140,10 @@ type Simulator struct {
 }
 
 var (
-	_ core.Backend    = (*Simulator)(nil)
-	_ core.FileReader = (*Simulator)(nil)
-	_ core.Keeping    = (*Simulator)(nil)
-	_ core.Scaling    = (*Simulator)(nil)
+	_ core.Backend      = (*Simulator)(nil)
+	_ core.FileReader   = (*Simulator)(nil)
+	_ core.DeviceKeeper = (*Simulator)(nil)
+	_ core.Scaling      = (*Simulator)(nil)
 )
 
 // FilesRead are the pairs of the user's own.

@@ -19,7 +19,7 @@ type look struct {
 	candidates []Candidate
 	inForce    int
 	barred     []bool
-	still      *twin.Still
+	still      *twin.RunSnapshot
 	worlds     []*twin.World // first those that choose, then those that test
 	rulers     []*ruler      // of the worlds
 	future     simulate
@@ -51,7 +51,7 @@ func (s *Synthesizer) newLook(p *core.Pipeline) *look {
 }
 
 // draw draws the worlds. O(jobs) for each.
-func (l *look) draw(ctx context.Context, b Believer) {
+func (l *look) draw(ctx context.Context, b WorkloadModel) {
 	v, horizon := l.still.View(), l.settings.HorizonSeconds
 	seed := core.NewRand(l.settings.Seed, fmt.Sprintf("synthesizer/%d", v.Round)).Uint64() // other worlds at each look
 	for draw := 0; draw < 2*l.settings.Draws && ctx.Err() == nil; draw++ {
@@ -69,7 +69,7 @@ type outcome struct {
 }
 
 // take simulates the candidates in worlds that are drawn, and finds whether one of them is to take over.
-func (l *look) take(ctx context.Context, b Believer) (*finding, error) {
+func (l *look) take(ctx context.Context, b WorkloadModel) (*finding, error) {
 	f := &finding{to: -1}
 	if l.draw(ctx, b); ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -210,7 +210,7 @@ func (s *Synthesizer) lookBeside(ctx context.Context, p *core.Pipeline) {
 	within, cancel := context.WithTimeout(ctx, time.Duration(s.dueSeconds(p.View())*float64(time.Second)))
 	l, begun := s.newLook(p), &pending{cancel: cancel, done: make(chan struct{})}
 	b := s.beliefs
-	if learning, may := b.(interface{ Clone() *twin.Beliefs }); may { // rounds teach it more meanwhile
+	if learning, may := b.(interface{ Clone() *twin.WorkloadModel }); may { // rounds teach it more meanwhile
 		b = learning.Clone()
 	}
 	s.pending, s.since = begun, nil

@@ -115,7 +115,7 @@ func (r *ruler) empty() bool { return len(r.jobs) == 0 }
 
 // measure is the objective in a future, and until when each job that was there at its beginning was there.
 func (r *ruler) measure(f *twin.Future, o Objective) (cost float64, present []float64) {
-	fates := make([]*twin.Fate, len(r.jobs))
+	fates := make([]*twin.JobOutcome, len(r.jobs))
 	at := 0
 	for i := range f.Jobs { // both by JobID
 		for at < len(r.jobs) && r.jobs[at].id < f.Jobs[i].ID {

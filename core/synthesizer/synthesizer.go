@@ -60,8 +60,8 @@ type Candidate struct {
 	Compose  func() (*core.Composition, error)
 }
 
-// Believer draws the worlds in which candidates are simulated; twin.Beliefs is one.
-type Believer interface {
+// WorkloadModel draws the worlds in which candidates are simulated; twin.WorkloadModel is one.
+type WorkloadModel interface {
 	Draw(v *core.View, seed uint64, draw int, horizonSeconds float64) *twin.World
 }
 
@@ -69,7 +69,7 @@ type Believer interface {
 type Synthesizer struct {
 	settings   Settings
 	candidates []Candidate
-	beliefs    Believer
+	beliefs    WorkloadModel
 	log        *slog.Logger
 	future     simulate
 
@@ -84,8 +84,8 @@ type Synthesizer struct {
 	repeated []ended // in rounds that an earlier scheduler held
 }
 
-// simulate is Still.Future, or what a test has in its place.
-type simulate func(ctx context.Context, s *twin.Still, p twin.Policies, w *twin.World, seconds float64) (*twin.Future, error)
+// simulate is RunSnapshot.Future, or what a test has in its place.
+type simulate func(ctx context.Context, s *twin.RunSnapshot, p twin.Policies, w *twin.World, seconds float64) (*twin.Future, error)
 
 // mark is a moment between two rounds.
 type mark struct {
@@ -100,13 +100,13 @@ var (
 )
 
 // New chooses between candidates, of which the first decides already. A nil log discards.
-func New(s Settings, candidates []Candidate, b Believer, log *slog.Logger) *Synthesizer {
+func New(s Settings, candidates []Candidate, b WorkloadModel, log *slog.Logger) *Synthesizer {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Synthesizer{
 		settings: s, candidates: candidates, beliefs: b, log: log,
-		future: func(ctx context.Context, still *twin.Still, p twin.Policies, w *twin.World, seconds float64) (*twin.Future, error) {
+		future: func(ctx context.Context, still *twin.RunSnapshot, p twin.Policies, w *twin.World, seconds float64) (*twin.Future, error) {
 			return still.Future(ctx, p, w, seconds)
 		},
 		is:     newStanding(len(candidates)),

@@ -87,7 +87,7 @@ func newWorld(t *testing.T, s Settings, ends func(candidate, draw int) (float64,
 		}
 	}
 	chooser := New(s, candidates, believed{}, nil)
-	chooser.future = func(ctx context.Context, still *twin.Still, p twin.Policies, w *twin.World, seconds float64) (*twin.Future, error) {
+	chooser.future = func(ctx context.Context, still *twin.RunSnapshot, p twin.Policies, w *twin.World, seconds float64) (*twin.Future, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func newWorld(t *testing.T, s Settings, ends func(candidate, draw int) (float64,
 		end, err := ends(int(p.Options.IntervalSeconds), int(w.Seed))
 		f := &twin.Future{FromSeconds: v.NowSeconds, ToSeconds: v.NowSeconds + seconds}
 		for _, j := range w.Jobs {
-			f.Jobs = append(f.Jobs, twin.Fate{ID: j.ID, StartSeconds: v.NowSeconds, EndSeconds: v.NowSeconds + end, Outcome: core.Completed})
+			f.Jobs = append(f.Jobs, twin.JobOutcome{ID: j.ID, StartSeconds: v.NowSeconds, EndSeconds: v.NowSeconds + end, Outcome: core.Completed})
 		}
 		return f, err
 	}
@@ -352,22 +352,22 @@ func TestObjective(t *testing.T) {
 	r := newRuler(v, w, 1000)
 	nan := math.NaN()
 	for name, tc := range map[string]struct {
-		fates        []twin.Fate
+		fates        []twin.JobOutcome
 		jct, respond float64
 	}{
-		"all end": {[]twin.Fate{
+		"all end": {[]twin.JobOutcome{
 			{ID: 0, StartSeconds: 100, EndSeconds: 500, Outcome: core.Completed},
 			{ID: 1, StartSeconds: 200, EndSeconds: 600, Outcome: core.Completed},
 			{ID: 2, StartSeconds: 50, EndSeconds: 300, Outcome: core.Completed},
 			{ID: 3, StartSeconds: 600, EndSeconds: 1000, Outcome: core.Completed},
 		}, (400 + 500 + 200 + 850) / 4.0, (0 + 100 + 450) / 3.0},
-		"one is rejected, and has all of its work left": {[]twin.Fate{
+		"one is rejected, and has all of its work left": {[]twin.JobOutcome{
 			{ID: 0, StartSeconds: nan, EndSeconds: 100, Outcome: core.Rejected},
 			{ID: 1, StartSeconds: 100, EndSeconds: 500, Outcome: core.Completed},
 			{ID: 2, StartSeconds: 50, EndSeconds: 300, Outcome: core.Completed},
 			{ID: 3, StartSeconds: 500, EndSeconds: 900, Outcome: core.Completed},
 		}, (1000 + 400 + 400 + 200 + 750) / 4.0, (1000 + 0 + 350) / 3.0},
-		"two go on: the one with less work left first, on both devices": {[]twin.Fate{
+		"two go on: the one with less work left first, on both devices": {[]twin.JobOutcome{
 			{ID: 0, StartSeconds: 100, EndSeconds: nan, Outcome: core.Running, Progress: 100},
 			{ID: 1, StartSeconds: 100, EndSeconds: 500, Outcome: core.Completed},
 			{ID: 2, StartSeconds: 50, EndSeconds: 300, Outcome: core.Completed}, // the other did not come within the rounds of the future

@@ -29,7 +29,7 @@ type prepared struct {
 // Draw is one of the worlds that are believed in, over so many seconds; +Inf for until the jobs have ended, with no more that come than there are, or 50. The same view, seed and draw give the same world,
 // whatever was drawn before. Draw 0 is the one that is expected: the work of each job is as likely to be more as less, nothing fails, and arrivals come at even
 // distances. The view is not changed, and is remembered until the next round or draw. O(jobs), and the fits of what was measured since.
-func (b *Beliefs) Draw(v *core.View, seed uint64, draw int, horizonSeconds float64) *World {
+func (b *WorkloadModel) Draw(v *core.View, seed uint64, draw int, horizonSeconds float64) *World {
 	p := b.prepare(v)
 	random := func(of string) *rand.Rand { return core.NewRand(seed, fmt.Sprintf("twin/%d/%s", draw, of)) }
 	e := p.expected
@@ -181,7 +181,7 @@ func (d *drawing) model(s *subject, stream uint64) workload.Model {
 }
 
 // prepare makes what all draws from a view share.
-func (b *Beliefs) prepare(v *core.View) *prepared {
+func (b *WorkloadModel) prepare(v *core.View) *prepared {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	if p := b.prepared; p != nil && p.view == v && p.round == v.Round && p.now == v.NowSeconds {
@@ -226,7 +226,7 @@ func (b *Beliefs) prepare(v *core.View) *prepared {
 }
 
 // config is that of the worlds.
-func (b *Beliefs) config() sim.Config {
+func (b *WorkloadModel) config() sim.Config {
 	if b.options.Config != nil {
 		return *b.options.Config
 	}

@@ -76,7 +76,7 @@ func NewForecaster(seed uint64) *Forecaster {
 func DrawsFor(jobs int) int { return max(4, min(16, 8*1000/max(jobs, 1))) }
 
 // Forecast simulates so many draws of what is believed, in parallel; 0 for as many as DrawsFor says. Same arguments after the same rounds and forecasts, same answer.
-func (f *Forecaster) Forecast(ctx context.Context, s *Still, p Policies, b *Beliefs, draws int) (*Forecast, error) {
+func (f *Forecaster) Forecast(ctx context.Context, s *RunSnapshot, p Policies, b *WorkloadModel, draws int) (*Forecast, error) {
 	v := s.View()
 	jobs := s.Unfinished()
 	if draws == 0 {
@@ -109,7 +109,7 @@ func (f *Forecaster) Forecast(ctx context.Context, s *Still, p Policies, b *Beli
 }
 
 // draw simulates the first draws of what is believed.
-func (s *Still) draw(ctx context.Context, p Policies, b *Beliefs, seed uint64, draws, processors int) ([]*Future, error) {
+func (s *RunSnapshot) draw(ctx context.Context, p Policies, b *WorkloadModel, seed uint64, draws, processors int) ([]*Future, error) {
 	futures := make([]*Future, draws)
 	err := Each(draws, processors, func(i int) (err error) {
 		w := b.Draw(s.View(), seed, i, math.Inf(1))

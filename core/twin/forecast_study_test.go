@@ -70,7 +70,7 @@ func TestForecastsOfPublishedWorkloads(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				j := judgeRun(t, c, twin.BeliefOptions{Arrivals: twin.ArrivalsRecent}, 1800)
+				j := judgeRun(t, c, twin.WorkloadModelOptions{Arrivals: twin.ArrivalsRecent}, 1800)
 				of := foreseen{run: w.name, policy: w.policy, knows: knows, apart: w.apart}
 				of.starts, _ = j.Starts()
 				of.ends, _ = j.Ends()
@@ -193,7 +193,7 @@ func TestBandsOfAPublishedWorkloadHold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, _ := judgeRun(t, c, twin.BeliefOptions{Arrivals: twin.ArrivalsRecent}, 1800).Ends()
+			all, _ := judgeRun(t, c, twin.WorkloadModelOptions{Arrivals: twin.ArrivalsRecent}, 1800).Ends()
 			t.Logf("%+v", all)
 			if ratio := all.Ratio(); all.Forecasts < 1000 || ratio < 0.72 || ratio > 0.9 {
 				t.Errorf("%.3f of %d bands hold, want 0.72 to 0.9 of 1000 or more", ratio, all.Forecasts)

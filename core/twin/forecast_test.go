@@ -21,12 +21,12 @@ const forecastConfig = "version: 1\nname: twin\nseed: 3\ncluster: {nodes: [{name
 	"pipeline: {allocation: {type: las}}"
 
 // judgeRun simulates a composition with a judge.
-func judgeRun(t *testing.T, c *quartet.Composition, o twin.BeliefOptions, every float64) *twin.Judge {
+func judgeRun(t *testing.T, c *quartet.Composition, o twin.WorkloadModelOptions, every float64) *twin.ForecastEvaluator {
 	t.Helper()
 	config := *c.Backend.Config.(*sim.Config)
 	o.Config = &config
-	j := &twin.Judge{
-		Beliefs: twin.NewBeliefs(o), Forecaster: twin.NewForecaster(1), Policies: policies(c, true), Draws: 8,
+	j := &twin.ForecastEvaluator{
+		Model: twin.NewWorkloadModel(o), Forecaster: twin.NewForecaster(1), Policies: policies(c, true), Draws: 8,
 		Next: func(seconds float64) float64 { return seconds + every },
 	}
 	c.Watch = func(p *core.Pipeline, _ core.Backend) core.Observer {
@@ -53,7 +53,7 @@ func TestForecastsRepeat(t *testing.T) {
 	forecasts := func(processors int) (list []*twin.Forecast) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 		c := parsed(t, strings.Replace(forecastConfig, "jobs: 80", "jobs: 40", 1))
-		beliefs, forecaster := twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent}), twin.NewForecaster(1)
+		beliefs, forecaster := twin.NewWorkloadModel(twin.WorkloadModelOptions{Arrivals: twin.ArrivalsRecent}), twin.NewForecaster(1)
 		c.Watch = func(p *core.Pipeline, _ core.Backend) core.Observer {
 			return observer(func(r *core.Report) error {
 				if err := beliefs.ObserveRound(r); err != nil {
@@ -99,7 +99,7 @@ func TestForecastsRepeat(t *testing.T) {
 
 // The judge counts every forecast, and the forecaster says nearly the same of itself.
 func TestJudge(t *testing.T) {
-	j := judgeRun(t, parsed(t, forecastConfig), twin.BeliefOptions{}, 600)
+	j := judgeRun(t, parsed(t, forecastConfig), twin.WorkloadModelOptions{}, 600)
 	told := j.Calibration()
 	for name, got := range map[string]struct {
 		held   func() (twin.Held, []twin.Held)
@@ -135,9 +135,9 @@ func BenchmarkForecast(b *testing.B) {
 				c := parsed(b, fmt.Sprintf("version: 1\nname: twin\nseed: 3\ncluster: {nodes: [{name: n, count: 128, accelerator: v100, devices: 8}]}\n"+
 					"workload: {type: generated, config: {jobs: %d, span: 1m}}\nround: {interval: 60s}\nbackend: {type: simulator, config: {restart_overhead: 30s}}\n"+
 					"pipeline: {allocation: {type: %s}}", jobs, allocation))
-				beliefs, forecaster := twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent}), twin.NewForecaster(1)
-				var still *twin.Still
-				var believed *twin.Beliefs
+				beliefs, forecaster := twin.NewWorkloadModel(twin.WorkloadModelOptions{Arrivals: twin.ArrivalsRecent}), twin.NewForecaster(1)
+				var still *twin.RunSnapshot
+				var believed *twin.WorkloadModel
 				c.Watch = func(p *core.Pipeline, _ core.Backend) core.Observer {
 					return observer(func(r *core.Report) error {
 						if r.View.Round == 3 {

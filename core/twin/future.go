@@ -12,7 +12,7 @@ import (
 )
 
 // Future simulates from the still on, for so many seconds; +Inf for until all jobs have ended. Same arguments, same answer. A policy that panics fails.
-func (s *Still) Future(ctx context.Context, p Policies, w *World, seconds float64) (f *Future, err error) {
+func (s *RunSnapshot) Future(ctx context.Context, p Policies, w *World, seconds float64) (f *Future, err error) {
 	err = Caught(func() error {
 		f, err = s.future(ctx, p, w, seconds)
 		return err
@@ -23,8 +23,8 @@ func (s *Still) Future(ctx context.Context, p Policies, w *World, seconds float6
 	return f, nil
 }
 
-func (s *Still) future(ctx context.Context, p Policies, w *World, seconds float64) (f *Future, err error) {
-	stages, err := p.Make()
+func (s *RunSnapshot) future(ctx context.Context, p Policies, w *World, seconds float64) (f *Future, err error) {
+	stages, err := p.NewInstances()
 	if err != nil {
 		return nil, fmt.Errorf("second instances of the policies: %w", err)
 	}
@@ -41,7 +41,7 @@ func (s *Still) future(ctx context.Context, p Policies, w *World, seconds float6
 	if err != nil {
 		return nil, err
 	}
-	fates := newFates(pipeline)
+	fates := newJobOutcomes(pipeline)
 	options := core.PipelineOptions{Rounds: p.Options, Observers: []core.Observer{fates}, Scaling: world, KeepDevices: world.KeepsDevices()}
 	if err := pipeline.Decide(ctx, stages, p.Same, options); err != nil {
 		return nil, err
@@ -94,9 +94,9 @@ func (u until) Next(ctx context.Context, w core.Wake) (core.Observation, error) 
 	return o, err
 }
 
-// fates notes what becomes of jobs.
-type fates struct {
-	list     []Fate
+// jobOutcomes notes what becomes of jobs.
+type jobOutcomes struct {
+	list     []JobOutcome
 	restarts []int // of each, before
 	attained float64
 	rounds   int
@@ -105,15 +105,15 @@ type fates struct {
 	at       []int      // by JobID: index in list, -1 for a job that had ended
 }
 
-func newFates(p *core.Pipeline) *fates {
+func newJobOutcomes(p *core.Pipeline) *jobOutcomes {
 	v := p.View()
-	f := &fates{first: core.JobID(len(v.Jobs)), at: make([]int, len(v.Jobs))}
+	f := &jobOutcomes{first: core.JobID(len(v.Jobs)), at: make([]int, len(v.Jobs))}
 	for i, j := range v.Jobs {
 		if f.at[i] = -1; j == nil {
 			continue
 		}
 		f.at[i] = len(f.list)
-		f.list, f.restarts = append(f.list, newFate(j)), append(f.restarts, j.Restarts)
+		f.list, f.restarts = append(f.list, newJobOutcome(j)), append(f.restarts, j.Restarts)
 		if j.State == core.Running {
 			f.list[f.at[i]].StartSeconds = j.LastChange
 		}
@@ -123,18 +123,18 @@ func newFates(p *core.Pipeline) *fates {
 	return f
 }
 
-func newFate(j *core.Job) Fate {
-	return Fate{ID: j.ID, SubmitSeconds: j.SubmitSeconds, StartSeconds: math.NaN(), EndSeconds: math.NaN(), Outcome: j.State}
+func newJobOutcome(j *core.Job) JobOutcome {
+	return JobOutcome{ID: j.ID, SubmitSeconds: j.SubmitSeconds, StartSeconds: math.NaN(), EndSeconds: math.NaN(), Outcome: j.State}
 }
 
 // ObserveRound notes starts and ends.
-func (f *fates) ObserveRound(r *core.Report) error {
+func (f *jobOutcomes) ObserveRound(r *core.Report) error {
 	f.rounds++
 	for i := range r.Events {
 		if e := &r.Events[i]; e.Kind == core.JobSubmitted {
 			f.at = append(f.at, make([]int, int(e.Job)+1-len(f.at))...)
 			f.at[e.Job] = len(f.list)
-			f.list, f.restarts = append(f.list, newFate(core.NewJob(e.Spec))), append(f.restarts, 0)
+			f.list, f.restarts = append(f.list, newJobOutcome(core.NewJob(e.Spec))), append(f.restarts, 0)
 		}
 	}
 	for i := range r.Changes {
@@ -157,7 +157,7 @@ func (f *fates) ObserveRound(r *core.Report) error {
 }
 
 // future is what became of the jobs up to a moment.
-func (f *fates) future(p *core.Pipeline, from, to float64) *Future {
+func (f *jobOutcomes) future(p *core.Pipeline, from, to float64) *Future {
 	for _, j := range p.Unfinished() {
 		at := f.at[j.ID]
 		fate := &f.list[at]

@@ -25,7 +25,7 @@ func BenchmarkFuture(b *testing.B) {
 				if c.Jobs, err = quartet.LoadWorkload(b.Context(), c.Config, nil); err != nil {
 					b.Fatal(err)
 				}
-				var still *twin.Still
+				var still *twin.RunSnapshot
 				c.Watch = func(p *core.Pipeline, _ core.Backend) core.Observer {
 					return observer(func(r *core.Report) error {
 						if r.View.Round == 3 {

@@ -15,8 +15,8 @@ import (
 // policies are second instances of those of a composition.
 func policies(c *quartet.Composition, same bool) twin.Policies {
 	return twin.Policies{
-		Make: func() (core.Stages, error) { return engine.BuildStages(c.Config, nil) },
-		End:  engine.CloseStages, Options: c.Round.Options(), Same: same,
+		NewInstances: func() (core.Stages, error) { return engine.BuildStages(c.Config, nil) },
+		End:          engine.CloseStages, Options: c.Round.Options(), Same: same,
 	}
 }
 
@@ -24,7 +24,7 @@ func policies(c *quartet.Composition, same bool) twin.Policies {
 type stills struct {
 	pipeline *core.Pipeline
 	every    int
-	list     []*twin.Still
+	list     []*twin.RunSnapshot
 	starts   map[core.JobID][]float64
 	ends     map[core.JobID]float64
 }
@@ -66,7 +66,7 @@ func run(t *testing.T, config string, every int) (*quartet.Composition, *stills)
 }
 
 // truth is the world as it is.
-func truth(c *quartet.Composition, s *twin.Still, all *workload.Workload) *twin.World {
+func truth(c *quartet.Composition, s *twin.RunSnapshot, all *workload.Workload) *twin.World {
 	w := &twin.World{Config: *c.Backend.Config.(*sim.Config)}
 	v := s.View()
 	for i := range all.Jobs {

@@ -11,8 +11,8 @@ import (
 
 // Next holds one more round with policies that are told an observation, and is the still after it, with what they change. Nobody carries the
 // changes out. Observers are told of the round. The events are not changed.
-func (s *Still) Next(ctx context.Context, p Policies, seen core.Observation, observers ...core.Observer) (after *Still, changes []core.Change, err error) {
-	stages, err := p.Make()
+func (s *RunSnapshot) Next(ctx context.Context, p Policies, seen core.Observation, observers ...core.Observer) (after *RunSnapshot, changes []core.Change, err error) {
+	stages, err := p.NewInstances()
 	if err != nil {
 		return nil, nil, fmt.Errorf("second instances of the policies: %w", err)
 	}

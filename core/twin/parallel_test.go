@@ -64,12 +64,12 @@ func (broken) Allocate(context.Context, *core.View, []core.Candidate) ([]core.Gr
 // A policy that panics in a future, where it meets what the run never had, fails the forecast, and the run goes on.
 func TestAPanicInAFutureIsNoHarmToTheRun(t *testing.T) {
 	c := parsed(t, strings.Replace(forecastConfig, "jobs: 80", "jobs: 20", 1))
-	beliefs, forecaster := twin.NewBeliefs(twin.BeliefOptions{}), twin.NewForecaster(1)
+	beliefs, forecaster := twin.NewWorkloadModel(twin.WorkloadModelOptions{}), twin.NewForecaster(1)
 	forecaster.Beside = true
 	good := policies(c, true)
 	bad := good
-	bad.Make = func() (core.Stages, error) {
-		s, err := good.Make()
+	bad.NewInstances = func() (core.Stages, error) {
+		s, err := good.NewInstances()
 		s.Allocation.Policy = broken{s.Allocation.Policy}
 		return s, err
 	}

@@ -12,7 +12,7 @@ import (
 
 // What ended before anybody looked is known as what ended since, and the latest submissions are the latest whatever came of them.
 func TestRecall(t *testing.T) {
-	b := NewBeliefs(BeliefOptions{Window: 3})
+	b := NewWorkloadModel(WorkloadModelOptions{Window: 3})
 	var ended []*core.Job
 	for i, submitted := range []float64{50, 10, 30} {
 		j := core.NewJob(&core.JobSpec{ID: core.JobID(i), Application: "a", Requested: 2, TotalWork: 100, SubmitSeconds: submitted})
@@ -53,7 +53,7 @@ func TestComingLikeAnotherOfThatID(t *testing.T) {
 		"another of no job's id": {&core.JobSpec{ID: 9, Name: "ended", Application: "b", Requested: 1, MinReplicas: 1, MaxReplicas: 1}, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := NewBeliefs(BeliefOptions{Arrivals: ArrivalsRecent})
+			b := NewWorkloadModel(WorkloadModelOptions{Arrivals: ArrivalsRecent})
 			b.init()
 			b.begun = true
 			b.records[1] = &record{rated: workload.Running{Replicas: 1, Shape: []int{1}}, rate: 5}

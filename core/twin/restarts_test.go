@@ -132,7 +132,7 @@ func TestBeliefsOfRestarts(t *testing.T) {
 			jobs := []*core.Job{core.NewJob(spec(0)), core.NewJob(spec(1))}
 			view := &core.View{Cluster: cluster, Jobs: jobs, Devices: 2}
 			seats := []core.Seat{{Node: 0, Devices: 1}}
-			b := twin.NewBeliefs(twin.BeliefOptions{})
+			b := twin.NewWorkloadModel(twin.WorkloadModelOptions{})
 			observe := func(r *core.Report) {
 				t.Helper()
 				if err := b.ObserveRound(r); err != nil {
@@ -158,7 +158,7 @@ func TestBeliefsOfRestarts(t *testing.T) {
 				view.NowSeconds = 1180
 				observe(restarted(view, 5, 1180, progressed(1, tc.restart)))
 			}
-			for _, b := range []*twin.Beliefs{b, b.Clone()} {
+			for _, b := range []*twin.WorkloadModel{b, b.Clone()} {
 				w := b.Draw(view, 1, 0, math.Inf(1))
 				for id, want := range []bool{tc.want, tc.wantOther} {
 					if got := w.Jobs[id].Model.(workload.Restarter).BeginsAnew(); got != want {

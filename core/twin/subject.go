@@ -35,14 +35,14 @@ const linearSigma = 0.1
 
 // asker finds out about the jobs of a view.
 type asker struct {
-	beliefs  *Beliefs
+	beliefs  *WorkloadModel
 	view     *core.View
 	config   *sim.Config
 	node     int // devices of the largest
 	spanning []int
 }
 
-func (b *Beliefs) asker(v *core.View, c *sim.Config) *asker {
+func (b *WorkloadModel) asker(v *core.View, c *sim.Config) *asker {
 	a := &asker{beliefs: b, view: v, config: c, node: max(v.Cluster.LargestNode(), 1)}
 	if c.Interference == 0 {
 		return a
@@ -216,7 +216,7 @@ func (a *asker) speeds(j *core.Job, of *application) []speed {
 }
 
 // ownFit are the speeds of a job by what it measured alone; nil when that is nothing.
-func (b *Beliefs) ownFit(j *core.Job) []speed {
+func (b *WorkloadModel) ownFit(j *core.Job) []speed {
 	own := b.owns[j.ID]
 	if own == nil || !slices.Equal(own.measured, j.Measured) {
 		valid := &application{fitted: -1}

@@ -57,8 +57,8 @@ type Composition struct {
 	// Plugins lists the policies in processes of their own; nil when there are none.
 	Plugins Plugins
 
-	chosen  func(alternative int)                         // called with who takes over, between two rounds; nil for nobody
-	believe func(*workload.Workload) synthesizer.Believer // in the place of what the run teaches; nil outside of tests
+	chosen        func(alternative int)                              // called with who takes over, between two rounds; nil for nobody
+	workloadModel func(*workload.Workload) synthesizer.WorkloadModel // in the place of what the run teaches; nil outside of tests
 }
 
 // Plugins lists policies in processes of their own.

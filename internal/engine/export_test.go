@@ -5,7 +5,7 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// BelieveBy has a synthesizer look ahead by what a test knows, instead of what the run teaches.
-func (c *Composition) BelieveBy(believe func(*workload.Workload) synthesizer.Believer) {
-	c.believe = believe
+// SetWorkloadModel has a synthesizer look ahead by what a test knows, instead of what the run teaches.
+func (c *Composition) SetWorkloadModel(believe func(*workload.Workload) synthesizer.WorkloadModel) {
+	c.workloadModel = believe
 }

@@ -192,7 +192,7 @@ func Misfit(job *workload.Job, cluster *core.Cluster, need, capacity int) core.D
 	if counted := cluster.Counted(spec); counted != "" {
 		d.Summary += " with " + counted + " that each replica asks for"
 	}
-	switch lack := cluster.Lacks(spec); {
+	switch lack := cluster.MissingResource(spec); {
 	case capacity == 0 && len(spec.Accelerators) > 0 && !slices.ContainsFunc(spec.Accelerators, func(name string) bool {
 		return slices.Contains(cluster.Accelerators, name)
 	}):

@@ -79,7 +79,7 @@ func (e *execution) take(dir string) (held string, err error) {
 		return "one that has not ended", nil
 	}
 	e.lock = lock
-	if held, e.repeats, err = e.held(dir); err == nil && held == "" && lock != nil {
+	if held, e.replaced, err = e.held(dir); err == nil && held == "" && lock != nil {
 		err = e.removeKilled(dir)
 	}
 	if err != nil || held != "" {

@@ -27,7 +27,7 @@ type liveForecast struct {
 	inForce    func() *configs.Config
 	pipeline   *core.Pipeline
 	stopwatch  func() time.Duration
-	beliefs    *twin.Beliefs
+	model      *twin.WorkloadModel
 	forecaster *twin.Forecaster
 	seed       uint64
 	kept       *calibrationFile // nil for nothing that is kept
@@ -55,7 +55,7 @@ func (e *execution) forecastLive(ctx context.Context, pipeline *core.Pipeline) *
 	}
 	f := &liveForecast{
 		report: e.OnForecast, inForce: e.policies.decides, pipeline: pipeline, stopwatch: e.stopwatch,
-		beliefs: twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent}), forecaster: newForecaster(e.Seed), seed: e.Seed,
+		model: twin.NewWorkloadModel(twin.WorkloadModelOptions{Arrivals: twin.ArrivalsRecent}), forecaster: newForecaster(e.Seed), seed: e.Seed,
 		failed: func(err error) { e.log.Warn("no forecast", "error", err) }, reportNone: reportNone,
 	}
 	if f.kept = e.calibrationFile(); f.kept != nil {
@@ -105,7 +105,7 @@ func newForecaster(seed uint64) *twin.Forecaster {
 
 // ObserveRound learns from a round, and begins to forecast when it is time.
 func (f *liveForecast) ObserveRound(r *core.Report) error {
-	if err := f.beliefs.ObserveRound(r); err != nil {
+	if err := f.model.ObserveRound(r); err != nil {
 		return err
 	}
 	if err := f.learn(r); err != nil {
@@ -135,7 +135,7 @@ func (f *liveForecast) begin(now time.Duration, config *configs.Config) {
 		return
 	}
 	f.busy, f.late = true, false
-	still, beliefs := twin.Take(f.pipeline), f.beliefs.Clone()
+	still, beliefs := twin.Take(f.pipeline), f.model.Clone()
 	copied := f.stopwatch() - now
 	f.group.Go(func() { f.forecast(still, beliefs, config, now, copied) })
 }
@@ -181,7 +181,7 @@ func (b between) Next(ctx context.Context, w core.Wake) (core.Observation, error
 }
 
 // forecast forecasts, and says when the next time is.
-func (f *liveForecast) forecast(still *twin.Still, beliefs *twin.Beliefs, config *configs.Config, begun, copied time.Duration) {
+func (f *liveForecast) forecast(still *twin.RunSnapshot, beliefs *twin.WorkloadModel, config *configs.Config, begun, copied time.Duration) {
 	forecast, err := f.forecaster.Forecast(f.ctx, still, PoliciesOf(config, true), beliefs, min(forecastDraws, twin.DrawsFor(len(still.Unfinished()))))
 	switch {
 	case f.ctx.Err() != nil:

@@ -37,7 +37,7 @@ func BenchmarkLiveForecast(b *testing.B) {
 					t.liveForecast = &liveForecast{
 						inForce: func() *configs.Config { return c.Config }, pipeline: p, ctx: over,
 						stopwatch: func() time.Duration { return time.Duration(t.rounds) * time.Second },
-						beliefs:   twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent}), forecaster: twin.NewForecaster(3),
+						model:     twin.NewWorkloadModel(twin.WorkloadModelOptions{Arrivals: twin.ArrivalsRecent}), forecaster: twin.NewForecaster(3),
 						failed: func(err error) { b.Error(err) },
 					}
 					return t

@@ -46,7 +46,7 @@ func forecastRun(t *testing.T, file, run string, repeated func(round int) bool, 
 		g = &successor{&liveForecast{
 			report: func(*twin.Forecast) {}, reportNone: func(string) {}, inForce: func() *configs.Config { return composition.Config }, pipeline: p,
 			stopwatch: func() time.Duration { return time.Duration(round) * time.Second }, // a forecast every five rounds
-			beliefs:   twin.NewBeliefs(twin.BeliefOptions{}), forecaster: twin.NewForecaster(3), seed: 3,
+			model:     twin.NewWorkloadModel(twin.WorkloadModelOptions{}), forecaster: twin.NewForecaster(3), seed: 3,
 			failed: func(err error) { t.Error(err) },
 			kept:   &calibrationFile{path: file, run: run, log: func(text string, err error) { logged = append(logged, fmt.Sprintf("%s: %v", text, err)) }},
 		}, repeated, func(r int) { round = r; after(r) }}

@@ -41,7 +41,7 @@ func TestLateForecasts(t *testing.T) {
 				f := &liveForecast{
 					report: func(f *twin.Forecast) { told = append(told, rounds[f.AtSeconds]) }, reportNone: func(string) {}, inForce: func() *configs.Config { return c.Config },
 					pipeline: p, stopwatch: func() time.Duration { return time.Duration(seconds) * time.Second },
-					beliefs: twin.NewBeliefs(twin.BeliefOptions{}), forecaster: newForecaster(3), seed: 3, failed: func(err error) { t.Error(err) },
+					model: twin.NewWorkloadModel(twin.WorkloadModelOptions{}), forecaster: newForecaster(3), seed: 3, failed: func(err error) { t.Error(err) },
 				}
 				f.ctx, f.cancel = context.WithCancel(t.Context())
 				f.idle.Lock()

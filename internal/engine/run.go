@@ -35,7 +35,7 @@ type Result struct {
 	Interrupted bool          // the context ended before the run did
 	EndSeconds  float64       // of the run
 	Dir         string        // that holds the files; empty when none were written
-	Repeats     bool          // Dir held the same run before, whose files these replace
+	ReplacedRun bool          // Dir held the same run before, whose files these replace
 	Files       []File        // all but summary.json and manifest.json, which depend on how long the run took or on these
 	Inputs      []Digest
 	Outputs     []Digest
@@ -91,7 +91,7 @@ type execution struct {
 	// What open finds and makes.
 	dir       string   // that holds the files
 	lock      *os.File // of that folder; nil where there is none
-	repeats   bool     // what is recorded there
+	replaced  bool     // what is recorded there
 	jobs      *workload.Workload
 	window    metrics.Window
 	inputs    []Digest // files that the run rests on
@@ -529,7 +529,7 @@ func (e *execution) conclude(ctx context.Context, interrupted bool, failure erro
 		end = max(end, e.can.Clock.Present())
 	}
 	r := &Result{
-		Interrupted: interrupted, EndSeconds: end, Inputs: append(e.inputs, e.policies.inputs...), Dir: e.dir, Repeats: e.repeats,
+		Interrupted: interrupted, EndSeconds: end, Inputs: append(e.inputs, e.policies.inputs...), Dir: e.dir, ReplacedRun: e.replaced,
 		Unfinished: e.window.Among(unfinished), Plugins: e.pluginsUsed(), failure: failure,
 	}
 	if err := e.summarize(r, append(unfinished, ended...)); err != nil {

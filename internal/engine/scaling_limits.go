@@ -11,16 +11,16 @@ type scalingLimits struct {
 
 // ObserveRound notes what the round clamped.
 func (c *scalingLimits) ObserveRound(r *core.Report) error {
-	if r.Cut == nil || r.Repeated {
+	if r.Clamped == nil || r.Repeated {
 		return nil
 	}
-	of := [2]string{r.Cut.By}
-	if r.Cut.Pool != nil {
-		of[1] = r.Cut.Pool.Name
+	of := [2]string{r.Clamped.By}
+	if r.Clamped.Pool != nil {
+		of[1] = r.Clamped.Pool.Name
 	}
 	if !c.noted[of] {
 		c.noted[of] = true
-		c.note(r.Cut.String())
+		c.note(r.Clamped.String())
 	}
 	return nil
 }

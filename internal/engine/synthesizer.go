@@ -15,7 +15,7 @@ func (e *execution) newSynthesizer(decided *policies, real bool) (s *synthesizer
 	if len(e.Alternatives) == 0 {
 		return nil, nil
 	}
-	beliefs := e.beliefs()
+	model := e.newWorkloadModel()
 	c := &e.Config.Synthesizer
 	candidates := make([]synthesizer.Candidate, len(e.Alternatives))
 	for i := range e.Alternatives {
@@ -28,30 +28,30 @@ func (e *execution) newSynthesizer(decided *policies, real bool) (s *synthesizer
 	s = synthesizer.New(synthesizer.Settings{
 		Method: synthesizer.Method(c.Method), EveryRounds: c.Every, PauseSeconds: c.Pause.Seconds(), HorizonSeconds: c.Horizon.Seconds(),
 		Draws: c.Draws, Objective: synthesizer.Objective(c.Objective), MarginRatio: c.SwitchMargin, Seed: e.Seed, Background: real,
-	}, candidates, beliefs, e.log)
-	if o, observes := beliefs.(core.Observer); observes {
+	}, candidates, model, e.log)
+	if o, observes := model.(core.Observer); observes {
 		observers = append(observers, o)
 	}
 	return s, append(observers, s)
 }
 
-// beliefs are what the run teaches, in which candidates are simulated.
-func (e *execution) beliefs() synthesizer.Believer {
-	if e.believe != nil {
-		return e.believe(e.jobs)
+// newWorkloadModel makes the model of what the run teaches, in which candidates are simulated.
+func (e *execution) newWorkloadModel() synthesizer.WorkloadModel {
+	if e.workloadModel != nil {
+		return e.workloadModel(e.jobs)
 	}
-	o := twin.BeliefOptions{Work: twin.WorkDeclared, Arrivals: twin.ArrivalsRecent}
+	o := twin.WorkloadModelOptions{Work: twin.WorkDeclared, Arrivals: twin.ArrivalsRecent}
 	if config, simulated := e.Backend.Config.(*sim.Config); simulated { // what a start costs is no secret, what is to come is one
 		known := *config
 		known.Failures, known.NodeEvents, known.JoiningNodes, known.Outages = sim.Failures{}, nil, nil, nil
 		o.Config = &known
 	}
-	return twin.NewBeliefs(o)
+	return twin.NewWorkloadModel(o)
 }
 
 // compose makes the stages of an alternative, which are to take over.
 func (e *execution) compose(decided *policies, i int) (*core.Composition, error) {
-	alternative, next := e.Alternatives[i].Config, e.Config.Choosing(i)
+	alternative, next := e.Alternatives[i].Config, e.Config.ForAlternative(i)
 	identity, err := identityOf(next, e.jobs)
 	if err != nil {
 		return nil, err

@@ -194,7 +194,7 @@ func (s *studied) run(t *testing.T, spec configs.File) *quartet.Result {
 	}
 	c := &quartet.Composition{Config: config, Jobs: jobs}
 	if *synthesizeTruth {
-		c.BelieveBy(func(w *workload.Workload) synthesizer.Believer {
+		c.SetWorkloadModel(func(w *workload.Workload) synthesizer.WorkloadModel {
 			return &truth{w, *config.Backend.Config.(*sim.Config)}
 		})
 	}

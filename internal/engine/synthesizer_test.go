@@ -127,7 +127,7 @@ func TestATwinOfARunThatChose(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			stages, err := told.Policies().Make()
+			stages, err := told.Policies().NewInstances()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,8 +17,8 @@ import (
 
 // Twin is a run as it stands, and what was learned of it: what may become of it can be simulated, and nothing that runs is touched.
 type Twin struct {
-	Still      *twin.Still
-	Beliefs    *twin.Beliefs
+	Snapshot   *twin.RunSnapshot
+	Model      *twin.WorkloadModel
 	Forecaster *twin.Forecaster
 	Round      int // the last one
 	NowSeconds float64
@@ -31,16 +31,16 @@ type Twin struct {
 	deciding    int      // the alternative that does, where the config has several
 
 	// The run before its last round, what the backend reported in the round, and the run with that, before anything was decided.
-	before        *twin.Still
-	beliefsBefore *twin.Beliefs
-	seen          core.Observation
-	known         *core.View
+	before      *twin.RunSnapshot
+	modelBefore *twin.WorkloadModel
+	seen        core.Observation
+	known       *core.View
 }
 
 // Forecasting says how forecasts are made.
 type Forecasting struct {
-	Beliefs twin.BeliefOptions
-	Draws   int // 0 for as many as are worth their time
+	Model twin.WorkloadModelOptions
+	Draws int // 0 for as many as are worth their time
 	// Rehearsals is how many forecasts are made of earlier moments of a simulation, so that bands are calibrated by what became of them. Of a run on real machines, of which it is
 	// not known how long it is, the moments are farther and farther apart: each four times this part later than the one before.
 	Rehearsals int
@@ -72,7 +72,7 @@ func (t *Twin) recall(can backend.Abilities) {
 		return
 	}
 	ended := can.Recalling.Ended()
-	t.Beliefs.Recall(ended)
+	t.Model.Recall(ended)
 	known := "no job that ended is still there to tell how long others take"
 	if len(ended) > 0 {
 		known = fmt.Sprintf("of jobs that ended %d are still there and tell how long others take", len(ended))
@@ -119,7 +119,7 @@ func (c *Composition) TwinAt(ctx context.Context, at time.Duration, o Forecastin
 	}
 	_, err := silent.Simulate(ctx)
 	switch {
-	case t.Still != nil && (err == nil || errors.Is(err, errReached)):
+	case t.Snapshot != nil && (err == nil || errors.Is(err, errReached)):
 		return t, nil
 	case err != nil:
 		return nil, err
@@ -128,17 +128,17 @@ func (c *Composition) TwinAt(ctx context.Context, at time.Duration, o Forecastin
 }
 
 func (c *Composition) newTwin(o Forecasting) *Twin {
-	if o.Beliefs.Config == nil {
+	if o.Model.Config == nil {
 		if config, simulated := c.Backend.Config.(*sim.Config); simulated {
-			o.Beliefs.Config = config
+			o.Model.Config = config
 		}
 	}
-	return &Twin{Beliefs: twin.NewBeliefs(o.Beliefs), Forecaster: twin.NewForecaster(c.Seed), composition: c, simulating: o.Simulating}
+	return &Twin{Model: twin.NewWorkloadModel(o.Model), Forecaster: twin.NewForecaster(c.Seed), composition: c, simulating: o.Simulating}
 }
 
 // rehearsing observes a run, and forecasts it at some moments before another; of a run that is repeated it is not known how long it is, and they are further and further apart.
 func (t *Twin) rehearsing(ctx context.Context, p *core.Pipeline, o Forecasting, until float64) core.Observer {
-	judge := &twin.Judge{Context: ctx, Beliefs: t.Beliefs, Forecaster: t.Forecaster, Policies: t.Policies(), Draws: o.Draws, Pipeline: p}
+	judge := &twin.ForecastEvaluator{Context: ctx, Model: t.Model, Forecaster: t.Forecaster, Policies: t.Policies(), Draws: o.Draws, Pipeline: p}
 	judge.Next = func(seconds float64) float64 {
 		switch {
 		case o.Rehearsals == 0:
@@ -159,9 +159,9 @@ func (t *Twin) rehearsing(ctx context.Context, p *core.Pipeline, o Forecasting, 
 
 // takeBefore takes the run as it stands before the round of an observation.
 func (t *Twin) takeBefore(p *core.Pipeline, seen core.Observation) {
-	t.before, t.beliefsBefore, t.seen = twin.Take(p), t.Beliefs.Clone(), seen
+	t.before, t.modelBefore, t.seen = twin.Take(p), t.Model.Clone(), seen
 	t.seen.Events = slices.Clone(seen.Events)
-	t.known, _ = t.before.Told(t.seen) // what is wrong with it the round says
+	t.known, _ = t.before.ViewAfter(t.seen) // what is wrong with it the round says
 }
 
 // submits reports whether an event is that of a job that comes.
@@ -191,8 +191,8 @@ func (b overheard) Next(ctx context.Context, w core.Wake) (core.Observation, err
 }
 
 func (t *Twin) take(p *core.Pipeline) {
-	t.Still = twin.Take(p)
-	v := t.Still.View()
+	t.Snapshot = twin.Take(p)
+	v := t.Snapshot.View()
 	t.Round, t.NowSeconds, t.Cluster = v.Round, v.NowSeconds, v.Cluster
 }
 
@@ -202,8 +202,8 @@ func (t *Twin) Policies() twin.Policies {
 	if t.simulating == nil {
 		return p
 	}
-	second := p.Make
-	p.Make = func() (core.Stages, error) {
+	second := p.NewInstances
+	p.NewInstances = func() (core.Stages, error) {
 		t.simulating()
 		return second()
 	}
@@ -230,14 +230,14 @@ func (t *Twin) choiceNotes() []string {
 // PoliciesOf are second instances of the policies of a config, which keep nothing of what they learn.
 func PoliciesOf(c *configs.Config, same bool) twin.Policies {
 	return twin.Policies{
-		Make: func() (core.Stages, error) { return BuildStages(c, nil) },
-		End:  discardStages, Options: c.Round.Options(), Same: same,
+		NewInstances: func() (core.Stages, error) { return BuildStages(c, nil) },
+		End:          discardStages, Options: c.Round.Options(), Same: same,
 	}
 }
 
 // Forecast is what is expected of the run.
 func (t *Twin) Forecast(ctx context.Context, draws int) (*twin.Forecast, error) {
-	f, err := t.Forecaster.Forecast(ctx, t.Still, t.Policies(), t.Beliefs, draws)
+	f, err := t.Forecaster.Forecast(ctx, t.Snapshot, t.Policies(), t.Model, draws)
 	if err == nil {
 		f.Notes = append(append(f.Notes, t.notes...), t.choiceNotes()...)
 	}

@@ -243,25 +243,25 @@ func nodeNamed(c *core.Cluster, name string) core.NodeID {
 
 // branch is one of the two futures: the run after the next round, and what is believed of it.
 type branch struct {
-	still    *twin.Still
-	beliefs  *twin.Beliefs
+	snapshot *twin.RunSnapshot
+	model    *twin.WorkloadModel
 	policies twin.Policies
 	changes  []core.Change
 }
 
 // branch holds the next round.
 func (t *Twin) branch(ctx context.Context, p twin.Policies, more []core.Event) (*branch, error) {
-	b := &branch{beliefs: t.beliefsBefore.Clone(), policies: p}
+	b := &branch{model: t.modelBefore.Clone(), policies: p}
 	seen := t.seen
 	seen.Events = slices.Concat(seen.Events, more)
 	var err error
-	b.still, b.changes, err = t.before.Next(ctx, p, seen, b.beliefs)
+	b.snapshot, b.changes, err = t.before.Next(ctx, p, seen, b.model)
 	return b, err
 }
 
 // outlook is what is told of the next round.
 func (b *branch) outlook() Outlook {
-	v := b.still.View()
+	v := b.snapshot.View()
 	o := Outlook{Cluster: v.Cluster, Changes: b.changes, view: v}
 	for _, j := range v.Jobs {
 		if j != nil && j.State != core.Running {
@@ -280,7 +280,7 @@ func (t *Twin) WhatIf(ctx context.Context, c *Change, draws int) (*WhatIf, error
 		return nil, err
 	}
 	if draws == 0 {
-		draws = min(usualDraws, twin.DrawsFor(len(t.Still.Unfinished())))
+		draws = min(usualDraws, twin.DrawsFor(len(t.Snapshot.Unfinished())))
 	}
 	with := t.Policies()
 	if c.Policy != nil {
@@ -299,7 +299,7 @@ func (t *Twin) WhatIf(ctx context.Context, c *Change, draws int) (*WhatIf, error
 		branches[i].policies.Same = true // they decide since
 	}
 	w := &WhatIf{
-		Round: branches[0].still.View().Round, NowSeconds: branches[0].still.View().NowSeconds, ToSeconds: math.Inf(1), Draws: draws, before: t.known,
+		Round: branches[0].snapshot.View().Round, NowSeconds: branches[0].snapshot.View().NowSeconds, ToSeconds: math.Inf(1), Draws: draws, before: t.known,
 		Notes:   []string{"what a job is later by is of the draws alone: it is not calibrated as forecasts are"},
 		Without: branches[0].outlook(), With: branches[1].outlook(),
 	}
@@ -339,7 +339,7 @@ func (t *Twin) futures(ctx context.Context, c *Change, branches [2]*branch, draw
 	err := twin.Each(draws, runtime.GOMAXPROCS(0), func(i int) (err error) {
 		worlds := t.worlds(c, branches, i+1, seconds)
 		for k, b := range branches {
-			if futures[i][k], err = b.still.Future(ctx, b.policies, worlds[k], seconds); err != nil {
+			if futures[i][k], err = b.snapshot.Future(ctx, b.policies, worlds[k], seconds); err != nil {
 				return err
 			}
 		}
@@ -351,12 +351,12 @@ func (t *Twin) futures(ctx context.Context, c *Change, branches [2]*branch, draw
 // worlds are those of a draw: the same, but for what the change brings.
 func (t *Twin) worlds(c *Change, branches [2]*branch, draw int, seconds float64) (worlds [2]*twin.World) {
 	for k, b := range branches {
-		worlds[k] = b.beliefs.Draw(b.still.View(), t.composition.Seed, draw, seconds)
+		worlds[k] = b.model.Draw(b.snapshot.View(), t.composition.Seed, draw, seconds)
 		worlds[k].Present = math.IsInf(seconds, 1)
 	}
 	without, with := worlds[0], worlds[1]
 	with.Arrivals = without.Arrivals // what is submitted by the change tells nothing of what comes
-	with.Nodes = drained(without.Nodes, t.known, branches[1].still.View(), c)
+	with.Nodes = drained(without.Nodes, t.known, branches[1].snapshot.View(), c)
 	return worlds
 }
 

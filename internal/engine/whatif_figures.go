@@ -42,12 +42,12 @@ func (w *WhatIf) moves() {
 	}
 }
 
-// pairOfFates is what becomes of a job in both futures of a draw.
-type pairOfFates struct{ without, with twin.Fate }
+// outcomePair is what becomes of a job in both futures of a draw.
+type outcomePair struct{ without, with twin.JobOutcome }
 
 // presence is what becomes of a job in a future.
 type presence struct {
-	twin.Fate
+	twin.JobOutcome
 	atOnce bool // the next round itself rejects or ends it
 }
 
@@ -56,7 +56,7 @@ func (w *WhatIf) present(f *twin.Future, next *Outlook) map[core.JobID]presence 
 	fates := map[core.JobID]presence{}
 	for i := range f.Jobs {
 		if fate := &f.Jobs[i]; fate.SubmitSeconds <= f.FromSeconds {
-			fates[fate.ID] = presence{Fate: *fate}
+			fates[fate.ID] = presence{JobOutcome: *fate}
 		}
 	}
 	for i := range next.Changes {
@@ -64,7 +64,7 @@ func (w *WhatIf) present(f *twin.Future, next *Outlook) map[core.JobID]presence 
 		if _, goesOn := fates[c.Job]; goesOn || c.Action != core.Discard && c.Action != core.Finish {
 			continue
 		}
-		fate := twin.Fate{ID: c.Job, SubmitSeconds: w.NowSeconds, StartSeconds: math.NaN(), EndSeconds: w.NowSeconds, Outcome: core.Rejected}
+		fate := twin.JobOutcome{ID: c.Job, SubmitSeconds: w.NowSeconds, StartSeconds: math.NaN(), EndSeconds: w.NowSeconds, Outcome: core.Rejected}
 		if j := w.before.Job(c.Job); j != nil {
 			fate.SubmitSeconds = j.SubmitSeconds
 			if j.State == core.Running {
@@ -80,7 +80,7 @@ func (w *WhatIf) present(f *twin.Future, next *Outlook) map[core.JobID]presence 
 }
 
 // pairs are the jobs that are there at the beginning of both futures. One that the next round ends, or rejects, in both is of neither: the change does nothing to it.
-func (w *WhatIf) pairs(f [2]*twin.Future) (list []pairOfFates) {
+func (w *WhatIf) pairs(f [2]*twin.Future) (list []outcomePair) {
 	without, with := w.present(f[0], &w.Without), w.present(f[1], &w.With)
 	for _, j := range w.before.Jobs {
 		if j == nil {
@@ -89,7 +89,7 @@ func (w *WhatIf) pairs(f [2]*twin.Future) (list []pairOfFates) {
 		a, is := without[j.ID]
 		b, stays := with[j.ID]
 		if is && stays && !over(&a, &b) {
-			list = append(list, pairOfFates{a.Fate, b.Fate})
+			list = append(list, outcomePair{a.JobOutcome, b.JobOutcome})
 		}
 	}
 	return list
@@ -101,7 +101,7 @@ func over(without, with *presence) bool {
 }
 
 // endOf is when a job completes; NaN for never: not to run it is no end.
-func endOf(f *twin.Fate) float64 {
+func endOf(f *twin.JobOutcome) float64 {
 	if f.Outcome != core.Completed {
 		return math.NaN()
 	}
@@ -109,7 +109,7 @@ func endOf(f *twin.Fate) float64 {
 }
 
 // isLost reports whether a job was rejected or failed, and never comes back.
-func isLost(f *twin.Fate) bool { return f.Outcome != core.Completed && !math.IsNaN(f.EndSeconds) }
+func isLost(f *twin.JobOutcome) bool { return f.Outcome != core.Completed && !math.IsNaN(f.EndSeconds) }
 
 // restartsOf counts the restarts of a job that the next round brought.
 func restartsOf(before, after *core.View, id core.JobID) float64 {
@@ -149,7 +149,7 @@ func (w *WhatIf) measure(futures [][2]*twin.Future) {
 }
 
 // figures are those of one of two futures.
-func figures(f [2]*twin.Future, which int, list []pairOfFates, before, after *core.View) [7]float64 {
+func figures(f [2]*twin.Future, which int, list []outcomePair, before, after *core.View) [7]float64 {
 	of := f[which]
 	until := max(f[0].ToSeconds, f[1].ToSeconds)
 	var jct, wait, last, restarts, unfinished, rejected float64
@@ -194,7 +194,7 @@ func mean(values []float64) float64 {
 
 // shift compares each job that is there, or is submitted.
 func (w *WhatIf) shift(futures [][2]*twin.Future, submitted []core.JobID) {
-	found := map[core.JobID]*[2][]twin.Fate{}
+	found := map[core.JobID]*[2][]twin.JobOutcome{}
 	for _, f := range futures {
 		var both [2]map[core.JobID]presence
 		for k, next := range [...]*Outlook{&w.Without, &w.With} {
@@ -206,9 +206,9 @@ func (w *WhatIf) shift(futures [][2]*twin.Future, submitted []core.JobID) {
 					continue
 				}
 				if found[id] == nil {
-					found[id] = &[2][]twin.Fate{}
+					found[id] = &[2][]twin.JobOutcome{}
 				}
-				found[id][k] = append(found[id][k], p.Fate)
+				found[id][k] = append(found[id][k], p.JobOutcome)
 			}
 		}
 	}
@@ -230,7 +230,7 @@ func (w *WhatIf) shift(futures [][2]*twin.Future, submitted []core.JobID) {
 }
 
 // isRejected reports whether a job is rejected in half of the draws, or more.
-func isRejected(fates []twin.Fate) bool {
+func isRejected(fates []twin.JobOutcome) bool {
 	n := 0
 	for i := range fates {
 		if fates[i].Outcome == core.Rejected {
@@ -241,7 +241,7 @@ func isRejected(fates []twin.Fate) bool {
 }
 
 // difference is how much later a job ends; infinite where only one of the ends comes, or none does and only one of them may still.
-func difference(without, with *twin.Fate) float64 {
+func difference(without, with *twin.JobOutcome) float64 {
 	switch a, b := endOf(without), endOf(with); {
 	case !math.IsNaN(a) && !math.IsNaN(b):
 		return b - a
@@ -254,7 +254,7 @@ func difference(without, with *twin.Fate) float64 {
 }
 
 // medians of starts and ends; +Inf for never.
-func medians(fates []twin.Fate) (start, end float64) {
+func medians(fates []twin.JobOutcome) (start, end float64) {
 	starts, ends := make([]float64, len(fates)), make([]float64, len(fates))
 	for i := range fates {
 		starts[i], ends[i] = orNever(fates[i].StartSeconds), orNever(endOf(&fates[i]))

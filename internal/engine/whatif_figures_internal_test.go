@@ -15,34 +15,34 @@ import (
 // from 0 on, now is 100; without the change they end at 200 and 300.
 func TestWhatIfOfRejectedJobs(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
-	of := func(id core.JobID, start, end float64, outcome core.JobState) twin.Fate {
-		return twin.Fate{ID: id, StartSeconds: start, EndSeconds: end, Outcome: outcome}
+	of := func(id core.JobID, start, end float64, outcome core.JobState) twin.JobOutcome {
+		return twin.JobOutcome{ID: id, StartSeconds: start, EndSeconds: end, Outcome: outcome}
 	}
 	one, two := of(0, 50, 200, core.Completed), of(1, 200, 300, core.Completed)
 	type figures map[string]float64
 	asItIs := figures{MeasureJCT: 250, MeasureWait: 50, MeasureMakespan: 200, MeasureUnfinished: 0, MeasureRejected: 0}
 	for name, tc := range map[string]struct {
-		fates   []twin.Fate // with the change
+		fates   []twin.JobOutcome // with the change
 		next    []core.Change
 		to      float64
-		without []twin.Fate   // where it is not as above
-		before  []core.Change // without the change
+		without []twin.JobOutcome // where it is not as above
+		before  []core.Change     // without the change
 		want    figures
 		wantIs  figures // without the change, where it is not as above
 		later   []float64
 		most    []core.JobID
 	}{
-		"nobody":                 {fates: []twin.Fate{one, two}, to: 300, want: asItIs, later: []float64{0, 0}},
-		"in the next round":      {[]twin.Fate{one}, []core.Change{{Job: 1, Action: core.Discard}}, 200, nil, nil, figures{MeasureJCT: 250, MeasureWait: 100, MeasureMakespan: nan, MeasureUnfinished: 1, MeasureRejected: 1}, nil, []float64{0, inf}, []core.JobID{1}},
-		"later":                  {[]twin.Fate{one, of(1, nan, 160, core.Rejected)}, nil, 200, nil, nil, figures{MeasureJCT: 250, MeasureWait: 100, MeasureMakespan: nan, MeasureUnfinished: 1, MeasureRejected: 1}, nil, []float64{0, inf}, []core.JobID{1}},
-		"it fails":               {[]twin.Fate{one, of(1, 110, 160, core.Failed)}, nil, 200, nil, nil, figures{MeasureJCT: 250, MeasureWait: 5, MeasureMakespan: nan, MeasureUnfinished: 1, MeasureRejected: 0}, nil, []float64{0, inf}, []core.JobID{1}},
-		"it does not end":        {[]twin.Fate{one, of(1, nan, nan, core.Pending)}, nil, 300, nil, nil, figures{MeasureJCT: 250, MeasureWait: 100, MeasureMakespan: 200, MeasureUnfinished: 1, MeasureRejected: 0}, nil, []float64{0, inf}, []core.JobID{1}},
-		"the next round ends it": {[]twin.Fate{two}, []core.Change{{Job: 0, Action: core.Finish}}, 300, nil, nil, figures{MeasureJCT: 200, MeasureWait: 50, MeasureMakespan: 200, MeasureUnfinished: 0, MeasureRejected: 0}, nil, []float64{-100, 0}, []core.JobID{0}},
+		"nobody":                 {fates: []twin.JobOutcome{one, two}, to: 300, want: asItIs, later: []float64{0, 0}},
+		"in the next round":      {[]twin.JobOutcome{one}, []core.Change{{Job: 1, Action: core.Discard}}, 200, nil, nil, figures{MeasureJCT: 250, MeasureWait: 100, MeasureMakespan: nan, MeasureUnfinished: 1, MeasureRejected: 1}, nil, []float64{0, inf}, []core.JobID{1}},
+		"later":                  {[]twin.JobOutcome{one, of(1, nan, 160, core.Rejected)}, nil, 200, nil, nil, figures{MeasureJCT: 250, MeasureWait: 100, MeasureMakespan: nan, MeasureUnfinished: 1, MeasureRejected: 1}, nil, []float64{0, inf}, []core.JobID{1}},
+		"it fails":               {[]twin.JobOutcome{one, of(1, 110, 160, core.Failed)}, nil, 200, nil, nil, figures{MeasureJCT: 250, MeasureWait: 5, MeasureMakespan: nan, MeasureUnfinished: 1, MeasureRejected: 0}, nil, []float64{0, inf}, []core.JobID{1}},
+		"it does not end":        {[]twin.JobOutcome{one, of(1, nan, nan, core.Pending)}, nil, 300, nil, nil, figures{MeasureJCT: 250, MeasureWait: 100, MeasureMakespan: 200, MeasureUnfinished: 1, MeasureRejected: 0}, nil, []float64{0, inf}, []core.JobID{1}},
+		"the next round ends it": {[]twin.JobOutcome{two}, []core.Change{{Job: 0, Action: core.Finish}}, 300, nil, nil, figures{MeasureJCT: 200, MeasureWait: 50, MeasureMakespan: 200, MeasureUnfinished: 0, MeasureRejected: 0}, nil, []float64{-100, 0}, []core.JobID{0}},
 		"in both": {
-			[]twin.Fate{one},
+			[]twin.JobOutcome{one},
 			[]core.Change{{Job: 1, Action: core.Discard}},
 			200,
-			[]twin.Fate{one, of(1, nan, 150, core.Rejected)},
+			[]twin.JobOutcome{one, of(1, nan, 150, core.Rejected)},
 			nil,
 			figures{MeasureJCT: 250, MeasureWait: 100, MeasureMakespan: nan, MeasureUnfinished: 1, MeasureRejected: 1},
 			figures{MeasureJCT: 250, MeasureWait: 100, MeasureMakespan: nan, MeasureUnfinished: 1, MeasureRejected: 1},
@@ -50,10 +50,10 @@ func TestWhatIfOfRejectedJobs(t *testing.T) {
 			nil,
 		},
 		"in the next round of both": {
-			[]twin.Fate{one},
+			[]twin.JobOutcome{one},
 			[]core.Change{{Job: 1, Action: core.Discard}},
 			200,
-			[]twin.Fate{one},
+			[]twin.JobOutcome{one},
 			[]core.Change{{Job: 1, Action: core.Discard}},
 			figures{MeasureJCT: 200, MeasureWait: 0, MeasureMakespan: 100, MeasureUnfinished: 0, MeasureRejected: 0},
 			figures{MeasureJCT: 200, MeasureWait: 0, MeasureMakespan: 100, MeasureUnfinished: 0, MeasureRejected: 0},
@@ -61,9 +61,9 @@ func TestWhatIfOfRejectedJobs(t *testing.T) {
 			nil,
 		},
 		"it ends at once in both": {
-			[]twin.Fate{of(0, 50, 100, core.Completed), two},
+			[]twin.JobOutcome{of(0, 50, 100, core.Completed), two},
 			nil, 300,
-			[]twin.Fate{of(0, 50, 100, core.Completed), two},
+			[]twin.JobOutcome{of(0, 50, 100, core.Completed), two},
 			nil,
 			figures{MeasureJCT: 200, MeasureWait: 50, MeasureMakespan: 200, MeasureUnfinished: 0, MeasureRejected: 0},
 			figures{MeasureJCT: 200, MeasureWait: 50, MeasureMakespan: 200, MeasureUnfinished: 0, MeasureRejected: 0},
@@ -71,9 +71,9 @@ func TestWhatIfOfRejectedJobs(t *testing.T) {
 			nil,
 		},
 		"without the change alone": {
-			[]twin.Fate{one, two},
+			[]twin.JobOutcome{one, two},
 			nil, 300,
-			[]twin.Fate{one},
+			[]twin.JobOutcome{one},
 			[]core.Change{{Job: 1, Action: core.Discard}},
 			asItIs,
 			figures{MeasureJCT: 250, MeasureWait: 100, MeasureMakespan: nan, MeasureUnfinished: 1, MeasureRejected: 1},
@@ -81,10 +81,10 @@ func TestWhatIfOfRejectedJobs(t *testing.T) {
 			[]core.JobID{1},
 		},
 		"one that would not end in time": {
-			[]twin.Fate{one},
+			[]twin.JobOutcome{one},
 			[]core.Change{{Job: 1, Action: core.Discard}},
 			300,
-			[]twin.Fate{one, of(1, nan, nan, core.Pending)},
+			[]twin.JobOutcome{one, of(1, nan, nan, core.Pending)},
 			nil,
 			figures{MeasureJCT: 250, MeasureWait: 100, MeasureMakespan: nan, MeasureUnfinished: 1, MeasureRejected: 1},
 			figures{MeasureJCT: 250, MeasureWait: 100, MeasureMakespan: 200, MeasureUnfinished: 1, MeasureRejected: 0},
@@ -105,7 +105,7 @@ func TestWhatIfOfRejectedJobs(t *testing.T) {
 			w.before.Jobs[0].State, w.before.Jobs[0].LastChange = core.Running, 50
 			without := tc.without
 			if without == nil {
-				without = []twin.Fate{one, two}
+				without = []twin.JobOutcome{one, two}
 			}
 			w.Without, w.With = Outlook{Changes: tc.before, view: w.before}, Outlook{Changes: tc.next, view: w.before}
 			if len(tc.next) > 0 {

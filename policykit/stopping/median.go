@@ -151,7 +151,7 @@ func (r *median) Decide(t Trial) Decision {
 	if c == nil || c.Gone || !c.Out {
 		return goesOn()
 	}
-	return Decision{Action: Stop, Step: float64(c.Step), Value: float64(c.Best), Rung: -1, Of: c.Of, Threshold: float64(c.Median)}
+	return Decision{Action: Stop, Step: float64(c.Step), Value: float64(c.Best), Rung: -1, RungSize: c.Of, Threshold: float64(c.Median)}
 }
 
 // Settle, of a rule by which nobody waits, is nothing.

@@ -252,7 +252,7 @@ func (r *rungs) Decide(t Trial) Decision {
 }
 
 func (r *rungs) decision(a Action, m *member, w why) Decision {
-	d := Decision{Action: a, Rung: m.Passed, Rank: w.Rank, Of: w.Of, Keep: w.Keep, Threshold: math.NaN()}
+	d := Decision{Action: a, Rung: m.Passed, Rank: w.Rank, RungSize: w.Of, Keep: w.Keep, Threshold: math.NaN()}
 	c := r.is.Cohorts[m.Cohort]
 	if i := c.rank(m.Passed, m.Trial) - 1; i >= 0 {
 		d.Step, d.Value = float64(c.Results[m.Passed][i].Step), float64(c.Results[m.Passed][i].Value)

@@ -85,11 +85,11 @@ type Backend struct {
 }
 
 var (
-	_ backend.Operated = (*Backend)(nil)
-	_ backend.Ticking  = (*Backend)(nil)
-	_ core.Memory      = (*Backend)(nil)
-	_ core.Observer    = (*Backend)(nil)
-	_ core.Keeping     = (*Backend)(nil)
+	_ backend.Operated  = (*Backend)(nil)
+	_ backend.Ticking   = (*Backend)(nil)
+	_ core.Memory       = (*Backend)(nil)
+	_ core.Observer     = (*Backend)(nil)
+	_ core.DeviceKeeper = (*Backend)(nil)
 )
 
 // open is a scheduler that is about to lead.

@@ -24,10 +24,10 @@ const (
 	outlookChange = 0.1             // of the time to come
 )
 
-var _ backend.Telling = (*Backend)(nil)
+var _ backend.ForecastReporter = (*Backend)(nil)
 
-// Foretell has the statuses of jobs tell what is expected of them.
-func (b *Backend) Foretell(list []backend.Expected) {
+// ReportForecasts has the statuses of jobs tell what is expected of them.
+func (b *Backend) ReportForecasts(list []backend.Expected) {
 	state := b.state.Load()
 	if state == nil {
 		return // it does not lead

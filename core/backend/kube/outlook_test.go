@@ -84,7 +84,7 @@ func TestFewWritesOfOutlooks(t *testing.T) {
 						at := b.Present()
 						list = append(list, waits(core.JobID(id), at, at+tc.end(6*minute+i, id)/5, at+tc.end(6*minute+i, id)))
 					}
-					b.Foretell(list)
+					b.ReportForecasts(list)
 					clock.at = clock.at.Add(10 * time.Second)
 					for _, uid := range b.writtenBy(clock.at) {
 						writes[uid]++
@@ -141,7 +141,7 @@ func TestOutlookOfAStatus(t *testing.T) {
 			j.expected, j.outlookAt, j.outlookDue, b.outlookAt, j.dirty = nil, time.Time{}, false, time.Time{}, false
 			j.status.Forecast, j.status.State = old, trainingjob.Waiting
 			if tc.told != nil {
-				b.Foretell([]backend.Expected{*tc.told})
+				b.ReportForecasts([]backend.Expected{*tc.told})
 			}
 			j.status.State, j.dirty = tc.state, true
 			j.tellOutlook(b.clock.Now())
@@ -153,7 +153,7 @@ func TestOutlookOfAStatus(t *testing.T) {
 			}
 		})
 	}
-	(&Backend{}).Foretell([]backend.Expected{usual}) // it does not lead yet
+	(&Backend{}).ReportForecasts([]backend.Expected{usual}) // it does not lead yet
 }
 
 // The API server keeps what is expected of a job, as long as it has not ended.
@@ -172,7 +172,7 @@ func TestOutlookIsWritten(t *testing.T) {
 		list = append(list, waits(core.JobID(*r.job(name).Status.ID), now, now+100, now+200))
 	}
 	list[1].End.High = math.Inf(1)
-	s.backend.Foretell(list)
+	s.backend.ReportForecasts(list)
 	r.await("what is expected is written", func() bool {
 		runs, wide := r.job("runs").Status.Forecast, r.job("wide").Status.Forecast
 		return runs != nil && runs.Start == nil && runs.End.High.Sub(runs.At.Time) == 210*time.Second &&

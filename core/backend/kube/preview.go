@@ -159,7 +159,7 @@ var (
 	_ backend.Recalling = (*preview)(nil)
 	_ backend.Planner   = (*Opener)(nil)
 	_ core.Memory       = (*preview)(nil)
-	_ core.Keeping      = (*preview)(nil)
+	_ core.DeviceKeeper = (*preview)(nil)
 )
 
 // ended are the jobs that ran and ended, by what their statuses keep, in the order of their ends.

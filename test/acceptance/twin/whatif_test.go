@@ -127,7 +127,7 @@ func TestWhatIfNothingChanges(t *testing.T) {
 	for name, changes := range twinned {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			told, err := parsed(t, over(t, twinHead, changes)).TwinAt(t.Context(), 2*time.Hour, quartet.Forecasting{Beliefs: beliefs.BeliefOptions{Arrivals: beliefs.ArrivalsRecent}})
+			told, err := parsed(t, over(t, twinHead, changes)).TwinAt(t.Context(), 2*time.Hour, quartet.Forecasting{Model: beliefs.WorkloadModelOptions{Arrivals: beliefs.ArrivalsRecent}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -236,7 +236,7 @@ func TestWhatIfOfWhatThereIsNot(t *testing.T) {
 	}
 	var present string
 	for _, id := range slices.Sorted(maps.Keys(told.Names)) {
-		if told.Still.View().Jobs[id] != nil {
+		if told.Snapshot.View().Jobs[id] != nil {
 			present = told.Names[id]
 		}
 	}

@@ -1,7 +1,7 @@
 // Package twin simulates what may become of a run, from a moment of it on, with second instances of its policies. It never touches the run.
 //
-// A Still is a run at a moment. A World is what is believed of the machines and jobs: nobody knows the truth of a run on real machines, and a forecast of
-// a simulated one does not look it up. Of a Still and a World comes a Future; of several Worlds, drawn from Beliefs, comes a Forecast.
+// A RunSnapshot is a run at a moment. A World is an assumption about the machines and jobs: nobody knows the truth of a live run, and a forecast of a
+// simulated one does not look it up. A RunSnapshot and a World give a Future; several Worlds, drawn from a WorkloadModel, give a Forecast.
 package twin
 
 import (
@@ -10,21 +10,21 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// Still is a run at a moment between two rounds. It does not change, and many futures may begin with it at the same time.
-type Still struct {
+// RunSnapshot is a run at a moment between two rounds. It does not change, and many futures may begin with it at the same time.
+type RunSnapshot struct {
 	pipeline *core.Pipeline
 }
 
 // Policies make the policies of a future.
 type Policies struct {
-	Make    func() (core.Stages, error) // second instances
-	End     func(*core.Stages) error    // called when the future is over; nil for nothing to do
-	Options core.RoundOptions
+	NewInstances func() (core.Stages, error) // makes second instances
+	End          func(*core.Stages) error    // called when the future is over; nil for nothing to do
+	Options      core.RoundOptions
 	// Same says that they are those that decide in the run: they go on where those of the run are. Others take over, as if the config were changed.
 	Same bool
 }
 
-// World is what is believed of the machines and the jobs of a run from a moment on.
+// World is an assumption about the machines and the jobs of a run from a moment on.
 type World struct {
 	Config   sim.Config
 	Jobs     []Job          // those that have not ended, by JobID
@@ -36,7 +36,7 @@ type World struct {
 	Nodes []NodeChange
 }
 
-// Job is what is believed of a job that was submitted: how it goes on. Model.PhaseEnd of the last phase is all of its work, in the unit of core.Job.Progress.
+// Job is the assumption about a job that was submitted: how it goes on. Model.PhaseEnd of the last phase is all of its work, in the unit of core.Job.Progress.
 type Job struct {
 	ID    core.JobID
 	Model workload.Model
@@ -45,8 +45,8 @@ type Job struct {
 // NodeChange is a node that changes its health at a moment.
 type NodeChange = sim.NodeChange
 
-// Fate is what becomes of a job in a future.
-type Fate struct {
+// JobOutcome is what becomes of a job in a future.
+type JobOutcome struct {
 	ID            core.JobID
 	SubmitSeconds float64
 	// StartSeconds is when it has devices next, or began to have those that it has; NaN for not within the horizon.
@@ -60,19 +60,21 @@ type Fate struct {
 // Future is a simulation of what may become of a run.
 type Future struct {
 	FromSeconds, ToSeconds float64
-	Jobs                   []Fate // those that have not ended at its beginning, by JobID, then those that arrive
+	Jobs                   []JobOutcome // those that have not ended at its beginning, by JobID, then those that arrive
 	Rounds                 int
 	DeviceSeconds          float64 // that jobs held
 }
 
 // Take is the run of a pipeline as it stands. It is called between two rounds of the pipeline, by the goroutine that runs it. O(jobs).
-func Take(p *core.Pipeline) *Still { return &Still{p.Fork()} }
+func Take(p *core.Pipeline) *RunSnapshot { return &RunSnapshot{p.Fork()} }
 
 // Unfinished are the jobs that have not ended, those that wait for admission as well, by JobID. O(jobs).
-func (s *Still) Unfinished() []*core.Job { return s.pipeline.Unfinished() }
+func (s *RunSnapshot) Unfinished() []*core.Job { return s.pipeline.Unfinished() }
 
 // View is the state of the run. It is not to be changed.
-func (s *Still) View() *core.View { return s.pipeline.View() }
+func (s *RunSnapshot) View() *core.View { return s.pipeline.View() }
 
-// Told is the state of the run once it is told an observation, and before anything is decided. It is not to be changed.
-func (s *Still) Told(seen core.Observation) (*core.View, error) { return s.pipeline.Told(seen) }
+// ViewAfter is the state of the run after an observation, and before anything is decided. It must not be changed.
+func (s *RunSnapshot) ViewAfter(seen core.Observation) (*core.View, error) {
+	return s.pipeline.ViewAfter(seen)
+}

@@ -11,8 +11,8 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// BeliefOptions say what is believed in. The zero value believes what is declared, and in no arrivals.
-type BeliefOptions struct {
+// WorkloadModelOptions say what a WorkloadModel assumes. By the zero value jobs are as long as they are declared, and none arrive.
+type WorkloadModelOptions struct {
 	Work     string // how much work jobs have: one of the constants below; empty for WorkDeclared
 	Arrivals string // that are to come; empty for ArrivalsNone
 	// Window is how many submissions, the latest ones, tell of those to come; 0 for 20.
@@ -46,10 +46,10 @@ const (
 	usualPriorSigma   = 2
 )
 
-// Beliefs are what a run taught so far: how long jobs are, how fast they come, how they go on more devices. It is an observer of the run, and knows only what policies
+// WorkloadModel is what a run taught so far: how long jobs are, how fast they come, how they go on more devices. It observes the run, and knows only what policies
 // may know. Several may draw at a time, but not while a round is observed: a forecast beside the run has a clone.
-type Beliefs struct {
-	options BeliefOptions
+type WorkloadModel struct {
+	options WorkloadModelOptions
 
 	begun        bool
 	history      history
@@ -80,14 +80,14 @@ type record struct {
 	slowed  float64          // part of its rate that it lost to others
 }
 
-// NewBeliefs knows nothing yet.
-func NewBeliefs(o BeliefOptions) *Beliefs { return &Beliefs{options: o} }
+// NewWorkloadModel knows nothing yet.
+func NewWorkloadModel(o WorkloadModelOptions) *WorkloadModel { return &WorkloadModel{options: o} }
 
-// Clone is what is believed now. It does not change with what the run teaches later. O(jobs that have not ended + what is remembered, which is bounded).
-func (b *Beliefs) Clone() *Beliefs {
+// Clone is a copy of the model as it is now. It does not change with what the run teaches later. O(jobs that have not ended + what is remembered, which is bounded).
+func (b *WorkloadModel) Clone() *WorkloadModel {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	c := &Beliefs{
+	c := &WorkloadModel{
 		options: b.options, begun: b.begun, history: b.history.clone(), applications: b.applications.clone(), anyone: slices.Clone(b.anyone),
 		records: maps.Clone(b.records), submissions: b.submissions.clone(), restarts: b.restarts.clone(), machines: b.machines.clone(), pauses: slices.Clone(b.pauses),
 		prepared: b.prepared, owns: maps.Clone(b.owns),
@@ -100,7 +100,7 @@ func (b *Beliefs) Clone() *Beliefs {
 }
 
 // ObserveRound learns from a round. It fails never. O(events and changes of the round).
-func (b *Beliefs) ObserveRound(r *core.Report) error {
+func (b *WorkloadModel) ObserveRound(r *core.Report) error {
 	v := r.View
 	b.prepared = nil
 	b.init()
@@ -151,7 +151,7 @@ func (b *Beliefs) ObserveRound(r *core.Report) error {
 }
 
 // Recall takes in jobs that ended before anybody looked, in the order of their ends. It is called before the first round.
-func (b *Beliefs) Recall(ended []*core.Job) {
+func (b *WorkloadModel) Recall(ended []*core.Job) {
 	b.init()
 	for _, j := range ended {
 		b.submissions.add(j.JobSpec, math.NaN(), b.options.window())
@@ -159,20 +159,20 @@ func (b *Beliefs) Recall(ended []*core.Job) {
 	}
 }
 
-func (b *Beliefs) init() {
+func (b *WorkloadModel) init() {
 	if b.records == nil {
 		b.records, b.applications = map[core.JobID]*record{}, applications{}
 	}
 }
 
-func (o *BeliefOptions) window() int {
+func (o *WorkloadModelOptions) window() int {
 	if o.Window > 0 {
 		return o.Window
 	}
 	return usualWindow
 }
 
-func (o *BeliefOptions) prior() logNormal {
+func (o *WorkloadModelOptions) prior() logNormal {
 	p := logNormal{usualPriorSeconds, usualPriorSigma}
 	if o.PriorSeconds > 0 {
 		p.median = o.PriorSeconds
@@ -184,7 +184,7 @@ func (o *BeliefOptions) prior() logNormal {
 }
 
 // record is the one of a job.
-func (b *Beliefs) record(id core.JobID) *record {
+func (b *WorkloadModel) record(id core.JobID) *record {
 	r := b.records[id]
 	if r == nil {
 		r = &record{}
@@ -194,7 +194,7 @@ func (b *Beliefs) record(id core.JobID) *record {
 }
 
 // adopt takes in what the jobs of a view tell, of a run that is older than what is known of it.
-func (b *Beliefs) adopt(v *core.View) {
+func (b *WorkloadModel) adopt(v *core.View) {
 	for _, j := range v.Jobs {
 		if j != nil {
 			steps := math.NaN() // at its beginning
@@ -207,7 +207,7 @@ func (b *Beliefs) adopt(v *core.View) {
 	}
 }
 
-func (b *Beliefs) adoptJob(v *core.View, j *core.Job) {
+func (b *WorkloadModel) adoptJob(v *core.View, j *core.Job) {
 	for _, m := range j.Measured {
 		b.measured(v, j, m, j.Gradients, j.WorkDone(v.NowSeconds))
 	}
@@ -223,7 +223,7 @@ func (b *Beliefs) adoptJob(v *core.View, j *core.Job) {
 }
 
 // measured takes in what a job measured.
-func (b *Beliefs) measured(v *core.View, j *core.Job, m core.Measurement, g core.Gradients, progress float64) {
+func (b *WorkloadModel) measured(v *core.View, j *core.Job, m core.Measurement, g core.Gradients, progress float64) {
 	a := b.applications.of(j.Application, v.Round)
 	a.measure(m)
 	if log, tells := logNoise(g); tells {
@@ -239,7 +239,7 @@ func (r *record) tells(steps, progress float64) {
 }
 
 // progressed takes in how fast a job is.
-func (b *Beliefs) progressed(v *core.View, e *core.Event) {
+func (b *WorkloadModel) progressed(v *core.View, e *core.Event) {
 	j := v.Job(e.Job)
 	if j == nil {
 		return
@@ -275,7 +275,7 @@ func latest(list []float64, most int) []float64 {
 }
 
 // rated notes the rate of a job where it runs.
-func (b *Beliefs) rated(v *core.View, j *core.Job, r *record, rate, progress float64) {
+func (b *WorkloadModel) rated(v *core.View, j *core.Job, r *record, rate, progress float64) {
 	r.rate, r.at, r.rated = rate, progress, r.running
 	if j.Batch.Initial > 0 {
 		return
@@ -286,7 +286,7 @@ func (b *Beliefs) rated(v *core.View, j *core.Job, r *record, rate, progress flo
 }
 
 // changed notes where jobs run.
-func (b *Beliefs) changed(v *core.View, c *core.Change) {
+func (b *WorkloadModel) changed(v *core.View, c *core.Change) {
 	switch c.Action {
 	case core.Start, core.Move:
 		r := b.record(c.Job)
@@ -302,14 +302,14 @@ func (b *Beliefs) changed(v *core.View, c *core.Change) {
 }
 
 // leaves notes what a job has done that is stopped or moved. A start notes nothing: what its stop noted holds.
-func (b *Beliefs) leaves(v *core.View, r *record, id core.JobID) {
+func (b *WorkloadModel) leaves(v *core.View, r *record, id core.JobID) {
 	if j := v.Job(id); j != nil && r.running.Replicas > 0 {
 		r.had = j.WorkDone(v.NowSeconds)
 	}
 }
 
 // ended keeps how a job went.
-func (b *Beliefs) ended(j *core.Job, finish *core.Event) {
+func (b *WorkloadModel) ended(j *core.Job, finish *core.Event) {
 	delete(b.records, j.ID)
 	delete(b.owns, j.ID)
 	if j.Attained <= 0 {

@@ -22,7 +22,7 @@ pipeline: {allocation: {type: las}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := twin.NewBeliefs(twin.BeliefOptions{Arrivals: twin.ArrivalsRecent})
+	b := twin.NewWorkloadModel(twin.WorkloadModelOptions{Arrivals: twin.ArrivalsRecent})
 	told, running, exhausted, arrivals := map[string]float64{}, 0, 0, 0
 	c.Observers = append(c.Observers, observer(func(r *core.Report) error {
 		for _, e := range r.Events {

@@ -72,7 +72,7 @@ func running(c *core.Cluster, j *core.Job) workload.Running {
 }
 
 // judgeBeliefs runs a composition, and compares what is believed at every so many rounds with what is so.
-func judgeBeliefs(t *testing.T, files []string, sets []string, o twin.BeliefOptions, every int) *beliefErrors {
+func judgeBeliefs(t *testing.T, files []string, sets []string, o twin.WorkloadModelOptions, every int) *beliefErrors {
 	t.Helper()
 	c, err := quartet.Load(quartet.Builtins(), quartet.Options{Files: files, Sets: append(sets, "output.write=[]"), Env: os.LookupEnv})
 	if err != nil {
@@ -81,7 +81,7 @@ func judgeBeliefs(t *testing.T, files []string, sets []string, o twin.BeliefOpti
 	if c.Jobs, err = quartet.LoadWorkload(t.Context(), c.Config, nil); err != nil {
 		t.Fatal(err)
 	}
-	b, e := twin.NewBeliefs(o), &beliefErrors{}
+	b, e := twin.NewWorkloadModel(o), &beliefErrors{}
 	c.Observers = append(c.Observers, b, observer(func(r *core.Report) error {
 		v := r.View
 		if v.Round%every != 0 {
@@ -155,12 +155,12 @@ func TestBeliefsOfPollux(t *testing.T) {
 	refdata.Path(t, "data", "pollux-osdi21")
 	for name, tc := range map[string]struct {
 		sets        []string
-		options     twin.BeliefOptions
+		options     twin.WorkloadModelOptions
 		work, ahead float64 // most error
 	}{
-		"declared":    {nil, twin.BeliefOptions{}, 1e-5, 0.02},
-		"misdeclared": {[]string{"estimate.source=noisy", "estimate.sigma=0.7"}, twin.BeliefOptions{}, 0.1, 0.1},
-		"history":     {nil, twin.BeliefOptions{Work: twin.WorkHistory}, 0.15, 0.15},
+		"declared":    {nil, twin.WorkloadModelOptions{}, 1e-5, 0.02},
+		"misdeclared": {[]string{"estimate.source=noisy", "estimate.sigma=0.7"}, twin.WorkloadModelOptions{}, 0.1, 0.1},
+		"history":     {nil, twin.WorkloadModelOptions{Work: twin.WorkHistory}, 0.15, 0.15},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := judgeBeliefs(t, []string{"papers/pollux-osdi21/pollux-best.yaml"}, tc.sets, tc.options, 30)

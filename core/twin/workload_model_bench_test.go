@@ -22,8 +22,8 @@ func BenchmarkDraw(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			var still *twin.Still
-			beliefs := twin.NewBeliefs(twin.BeliefOptions{})
+			var still *twin.RunSnapshot
+			beliefs := twin.NewWorkloadModel(twin.WorkloadModelOptions{})
 			c.Watch = func(p *core.Pipeline, _ core.Backend) core.Observer {
 				return observer(func(r *core.Report) error {
 					if still != nil {

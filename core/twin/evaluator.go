@@ -10,10 +10,10 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Judge forecasts a run again and again while it goes on, so that it is known in the end how good forecasts of it are. It is an observer of the run, which waits for it.
+// ForecastEvaluator forecasts a run again and again while it goes on, so that it is known in the end how good forecasts of it are. It observes the run, which waits for it.
 // It remembers the latest mostJudged forecasts of starts of which it is known how they were, and as many of ends; those of a job until it ends.
-type Judge struct {
-	Beliefs    *Beliefs
+type ForecastEvaluator struct {
+	Model      *WorkloadModel
 	Forecaster *Forecaster
 	Policies   Policies
 	Draws      int                           // 0 for as many as DrawsFor says
@@ -48,8 +48,8 @@ type judgement struct {
 }
 
 // ObserveRound learns from the round, and forecasts when it is time.
-func (j *Judge) ObserveRound(r *core.Report) error {
-	if err := j.Beliefs.ObserveRound(r); err != nil {
+func (j *ForecastEvaluator) ObserveRound(r *core.Report) error {
+	if err := j.Model.ObserveRound(r); err != nil {
 		return err
 	}
 	if err := j.Forecaster.ObserveRound(r); err != nil {
@@ -65,7 +65,7 @@ func (j *Judge) ObserveRound(r *core.Report) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	f, err := j.Forecaster.Forecast(ctx, Take(j.Pipeline), j.Policies, j.Beliefs, j.Draws)
+	f, err := j.Forecaster.Forecast(ctx, Take(j.Pipeline), j.Policies, j.Model, j.Draws)
 	if err != nil {
 		return fmt.Errorf("forecast at %v s: %w", r.View.NowSeconds, err)
 	}
@@ -74,13 +74,13 @@ func (j *Judge) ObserveRound(r *core.Report) error {
 }
 
 // Never has the judge only learn.
-func (j *Judge) Never() { j.due = math.Inf(1) }
+func (j *ForecastEvaluator) Never() { j.due = math.Inf(1) }
 
 // Calibration is how well the forecasts held, as the forecaster tells it.
-func (j *Judge) Calibration() Calibration { return j.Forecaster.Calibration() }
+func (j *ForecastEvaluator) Calibration() Calibration { return j.Forecaster.Calibration() }
 
 // await keeps the bands of a forecast.
-func (j *Judge) await(f *Forecast) {
+func (j *ForecastEvaluator) await(f *Forecast) {
 	if j.open == nil {
 		j.open = map[core.JobID]*awaited{}
 	}
@@ -99,7 +99,7 @@ func (j *Judge) await(f *Forecast) {
 }
 
 // judge judges the forecasts of what happened in a round.
-func (j *Judge) judge(r *core.Report) {
+func (j *ForecastEvaluator) judge(r *core.Report) {
 	for i := range r.Changes {
 		if c := &r.Changes[i]; c.Action == core.Start {
 			if a := j.open[c.Job]; a != nil {
@@ -142,14 +142,14 @@ type Held struct {
 // Ratio is the part that held; NaN of none.
 func (h *Held) Ratio() float64 { return float64(h.Inside) / float64(h.Forecasts) }
 
-// deciles is how many parts Judge tells of.
+// deciles is how many parts ForecastEvaluator tells of.
 const deciles = 10
 
 // Starts are how all forecasts of starts were that it is known of, and, by how far ahead they looked, each tenth of them.
-func (j *Judge) Starts() (all Held, tenths []Held) { return held(j.starts) }
+func (j *ForecastEvaluator) Starts() (all Held, tenths []Held) { return held(j.starts) }
 
 // Ends are how forecasts of ends were.
-func (j *Judge) Ends() (all Held, tenths []Held) { return held(j.ends) }
+func (j *ForecastEvaluator) Ends() (all Held, tenths []Held) { return held(j.ends) }
 
 func held(list []judgement) (all Held, tenths []Held) {
 	list = slices.Clone(list)

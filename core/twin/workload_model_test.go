@@ -123,14 +123,14 @@ func TestWorldsOfAnyRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := twin.BeliefOptions{
+		o := twin.WorkloadModelOptions{
 			Work:     rapid.SampledFrom([]string{"", twin.WorkHistory, twin.WorkDrawn}).Draw(t, "work"),
 			Arrivals: rapid.SampledFrom([]string{"", twin.ArrivalsRecent}).Draw(t, "arrivals"),
 		}
 		from := rapid.IntRange(1, 40).Draw(t, "from")
 		every := rapid.IntRange(20, 60).Draw(t, "every")
 		horizon := rapid.SampledFrom([]float64{0, 3600, math.Inf(1)}).Draw(t, "horizon")
-		b := twin.NewBeliefs(o)
+		b := twin.NewWorkloadModel(o)
 		c.Observers = append(c.Observers, observer(func(r *core.Report) error {
 			if r.View.Round < from {
 				return nil
@@ -186,7 +186,7 @@ func TestTheRateThatWasSeenIsBelieved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := coretest.MakeView(coretest.MakeCluster().Nodes(2, "v100", 4).Obj()).Now(60).Round(2).
 				Jobs(job.ID(0).Running(0, coretest.Seat(0, 0, 1)).Progress(10, 3)).Obj()
-			b := twin.NewBeliefs(twin.BeliefOptions{})
+			b := twin.NewWorkloadModel(twin.WorkloadModelOptions{})
 			m := core.Measurement{Nodes: 1, Replicas: 2, PerDevice: 64, PassSeconds: 0.1, StepSeconds: 0.2}
 			report := reportOf(v, core.Event{Kind: core.JobProgressed, Progress: 10, Rate: 3, FromSeconds: 60, AtSeconds: 60},
 				core.Event{Kind: core.JobMeasured, Measurement: m, Gradients: core.Gradients{Square: 1, Variance: 2}, AtSeconds: 60})
@@ -213,7 +213,7 @@ func TestJobsMeasureWhatIsBelieved(t *testing.T) {
 	v := coretest.MakeView(coretest.MakeCluster().Nodes(2, "v100", 4).Obj()).Now(60).Round(1).
 		Jobs(coretest.MakeJob("a").ID(0).Application("x").Elastic(1, 2, 4).Batch(batch).Work(1000).Waiting(),
 			coretest.MakeJob("b").ID(1).Application("y").Elastic(1, 2, 4).Batch(batch).Work(1000).Waiting()).Obj()
-	b := twin.NewBeliefs(twin.BeliefOptions{})
+	b := twin.NewWorkloadModel(twin.WorkloadModelOptions{})
 	seen := core.Measurement{Nodes: 1, Replicas: 2, PerDevice: 64, PassSeconds: 0.1, StepSeconds: 0.2}
 	if err := b.ObserveRound(reportOf(v, core.Event{Kind: core.JobMeasured, Measurement: seen, Gradients: core.Gradients{Square: 2, Variance: 4}})); err != nil {
 		t.Fatal(err)
