@@ -54,8 +54,8 @@ type Wake struct {
 // NowSeconds, and none that is told for the first time is earlier than the observation before: what a backend learns too
 // late, such as that a job ended before it was stopped, it tells as of then.
 type Observation struct {
-	NowSeconds float64
-	Events     []Event
+	NowSeconds float64 // moment of the round, in seconds of the run
+	Events     []Event // what happened since the round before, in order of time
 	// Decided is set for a round that an earlier scheduler held: what it decided stands. nil for a new round.
 	Decided *Decided
 }
@@ -79,10 +79,10 @@ const (
 // InvariantError says which component broke a rule that every plan obeys.
 type InvariantError struct {
 	Component string // component id, such as "placement/first_fit"
-	Round     int
+	Round     int    // number of the round, from 1
 	Job       string // name; empty when no job is to blame
-	Rule      string
-	Detail    string
+	Rule      string // that was broken, in a few words
+	Detail    string // what the component answered, in one sentence
 }
 
 func (e *InvariantError) Error() string {

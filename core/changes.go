@@ -61,19 +61,8 @@ func (s *state) compare(plan *Plan, stages *Stages, p *Placement) {
 	if stays && !p.Evicted && given && (m.tuned != round || plan.Tunings[m.tuning].Equal(j.Tuning)) {
 		return // as almost all do in most rounds
 	}
-	c := Change{Round: round, Action: Start, Job: p.Job, Tuning: j.Tuning, By: stages.Placement.ID}
-	if m.tuned == round {
-		c.Tuning = plan.Tunings[m.tuning]
-	} else if len(c.Tuning.BatchByReplica) != Replicas(p.Seats) {
-		c.Tuning.BatchByReplica = nil // it was for other seats
-	}
-	if p.Resources != nil {
-		each := *p.Resources // the placer's own
-		c.Resources = &each
-	}
-	if m.suspended == round {
-		c.Action = Move // its owner held it back and let it go on again since the round before
-	}
+	c := s.start(plan, p)
+	c.By = stages.Placement.ID
 	if j.State == Running {
 		if p.Evicted {
 			s.evicted = append(s.evicted, j) // the same seats make no change
@@ -93,6 +82,25 @@ func (s *state) compare(plan *Plan, stages *Stages, p *Placement) {
 	}
 	c.Seats, c.Tuning.BatchByReplica = slices.Clone(p.Seats), slices.Clone(c.Tuning.BatchByReplica)
 	s.changes = append(s.changes, c)
+}
+
+// start is the change that starts a job as a placement says, on no seats yet.
+func (s *state) start(plan *Plan, p *Placement) Change {
+	j, m, round := s.view.Jobs[p.Job], s.marks[p.Job], s.view.Round
+	c := Change{Round: round, Action: Start, Job: p.Job, Tuning: j.Tuning}
+	if m.tuned == round {
+		c.Tuning = plan.Tunings[m.tuning]
+	} else if len(c.Tuning.BatchByReplica) != Replicas(p.Seats) {
+		c.Tuning.BatchByReplica = nil // it was for other seats
+	}
+	if p.Resources != nil {
+		each := *p.Resources // the placer's own
+		c.Resources = &each
+	}
+	if m.suspended == round {
+		c.Action = Move // its owner held it back and let it go on again since the round before
+	}
+	return c
 }
 
 // usable reports whether every device of seats may be placed on.

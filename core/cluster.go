@@ -38,14 +38,14 @@ func (h Health) String() string { return name(healthNames[:], int(h)) }
 
 // Node is one machine with devices of a single accelerator type.
 type Node struct {
-	ID          NodeID
-	Name        string
-	Accelerator AcceleratorID
-	Devices     int // 1..MaxDevicesPerNode
-	CPUs        float64
-	MemoryGB    float64
-	Rack        string
-	Health      Health
+	ID          NodeID        // index of the node in Cluster.Nodes
+	Name        string        // unique among the nodes that are not gone
+	Accelerator AcceleratorID // type of all its devices
+	Devices     int           // 1..MaxDevicesPerNode
+	CPUs        float64       // cores; 0 when unknown
+	MemoryGB    float64       // main memory in GB; 0 when unknown
+	Rack        string        // name of its rack; empty when unknown
+	Health      Health        // whether jobs may run on it
 	// DeviceMemoryGB is the memory of each device; 0 when unknown. It is counted where devices are shared.
 	DeviceMemoryGB float64
 	Unusable       DeviceSet // devices that are broken, or held by others than the jobs of this cluster
@@ -65,8 +65,8 @@ func (n *Node) Usable() DeviceSet {
 
 // Cluster is the machines and the accelerator types they carry. Nodes that join, and their types, come last.
 type Cluster struct {
-	Accelerators []string
-	Nodes        []Node
+	Accelerators []string // names of the types, by AcceleratorID
+	Nodes        []Node   // by NodeID, those that are gone included
 	// MayGrow says that nodes may still join: no job is rejected for good for being too large.
 	MayGrow bool
 	// Pools are the nodes that come and go as a scaler decides.
@@ -170,8 +170,8 @@ func (d DeviceSet) String() string {
 
 // Seat is the devices that a job holds on one node.
 type Seat struct {
-	Node    NodeID
-	Devices DeviceSet
+	Node    NodeID    // that the devices belong to
+	Devices DeviceSet // of the node; never empty
 }
 
 // Replicas counts the devices over all seats; one replica runs on one device.

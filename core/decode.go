@@ -147,6 +147,7 @@ func zeroAllowed(f *Field) bool {
 	return !c.unusable
 }
 
+// value checks a value of a setting, or each element of a list.
 func (c *checker) value(path string, f *Field, typ string, raw any, inItem bool) {
 	if elem, ok := strings.CutPrefix(typ, listOf); ok {
 		list, ok := raw.([]any)
@@ -159,21 +160,18 @@ func (c *checker) value(path string, f *Field, typ string, raw any, inItem bool)
 		}
 		return
 	}
-	ok := false
+	if !c.single(path, f, typ, raw, inItem) {
+		c.mismatch(path, typ, raw)
+	}
+}
+
+// single checks a value that is no list, and reports whether it is of the type.
+func (c *checker) single(path string, f *Field, typ string, raw any, inItem bool) (ok bool) {
 	switch typ {
 	case "bool":
 		_, ok = raw.(bool)
 	case "int", "uint":
-		var v float64
-		if v, ok = wholeNumber(raw); ok {
-			c.number(path, f, v, raw)
-			if (typ == "uint" && v < 0) || exceeds64Bits(typ, raw) {
-				c.refuse(Diagnostic{Path: path, Summary: fmt.Sprintf("%v is out of range", raw)})
-			}
-		} else if v, float := raw.(float64); float && beyond64Bits(typ, v) { // YAML reads what is too long for a whole number as a float
-			c.refuse(Diagnostic{Path: path, Summary: fmt.Sprintf("%v is out of range", raw)})
-			return
-		}
+		ok = c.whole(path, f, typ, raw)
 	case "number":
 		var v float64
 		if v, ok = raw.(float64); !ok {
@@ -200,9 +198,24 @@ func (c *checker) value(path string, f *Field, typ string, raw any, inItem bool)
 	case "mapping":
 		_, ok = raw.(map[string]any)
 	}
+	return ok
+}
+
+// whole checks a whole number, and reports whether it is one. One that is too long for 64 bits is refused here.
+func (c *checker) whole(path string, f *Field, typ string, raw any) bool {
+	v, ok := wholeNumber(raw)
 	if !ok {
-		c.mismatch(path, typ, raw)
+		v, float := raw.(float64)
+		if ok = float && beyond64Bits(typ, v); ok { // YAML reads what is too long for a whole number as a float
+			c.refuse(Diagnostic{Path: path, Summary: fmt.Sprintf("%v is out of range", raw)})
+		}
+		return ok
 	}
+	c.number(path, f, v, raw)
+	if (typ == "uint" && v < 0) || exceeds64Bits(typ, raw) {
+		c.refuse(Diagnostic{Path: path, Summary: fmt.Sprintf("%v is out of range", raw)})
+	}
+	return true
 }
 
 func (c *checker) number(path string, f *Field, v float64, shown any) {

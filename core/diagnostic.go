@@ -8,8 +8,8 @@ import (
 
 // Position is a place in an input file; Line and Column count from 1, 0 means unknown.
 type Position struct {
-	File         string
-	Line, Column int
+	File         string // path, or whatever else the input is known by; may be empty
+	Line, Column int    // from 1; 0 means unknown
 }
 
 func (p Position) String() string {
@@ -25,10 +25,10 @@ func (p Position) String() string {
 
 // Diagnostic is one problem in an input, told so that the user can mend it without looking elsewhere.
 type Diagnostic struct {
-	Position Position
-	Path     string // place in a config, such as "pipeline.allocation[0].config"; empty for other inputs
-	Summary  string // what is wrong, lower case, no full stop
-	Hint     string // what to do: valid values, the nearest name; may be empty
+	Position Position // place in the input; the zero value means unknown
+	Path     string   // place in a config, such as "pipeline.allocation[0].config"; empty for other inputs
+	Summary  string   // what is wrong, lower case, no full stop
+	Hint     string   // what to do: valid values, the nearest name; may be empty
 }
 
 func (d Diagnostic) String() string {

@@ -9,18 +9,18 @@ import (
 
 // Info describes a component to its users. Its texts are what `policy list` and `policy describe` print.
 type Info struct {
-	Type         string // name in configs, lower_snake_case
-	Summary      string // one line
-	Description  string // idea, deviations from the source, limits
-	Source       string // paper, section or equation; empty for ideas of nobody in particular
-	Capabilities []Capability
+	Type         string       // name in configs, lower_snake_case
+	Summary      string       // one line
+	Description  string       // idea, deviations from the source, limits
+	Source       string       // paper, section or equation; empty for ideas of nobody in particular
+	Capabilities []Capability // that the backend must have
 	// OneType is told by an allocator that grants a job devices of one accelerator type at a time, even one that mixes
 	// types: a job that needs more than any type has is then rejected, instead of waiting for ever.
 	OneType bool
 	// Counts is told by a placer that counts CPUs and memory, and Sharing by one that seats jobs that share devices in these ways: a cluster where
 	// that matters takes no other. Sharing of an allocator are the ways, of which it needs one; none for one that needs no sharing.
 	Counts  bool
-	Sharing []Sharing
+	Sharing []Sharing // ways of sharing devices that the component knows
 	// Divides is told by a placer that decides the CPUs and the memory of jobs, which the cluster then has to count.
 	Divides bool
 	// Packs is told by a placer that decides by itself who shares a device, whatever groups the allocator makes.
@@ -29,10 +29,10 @@ type Info struct {
 
 // Settings is what a component is created with, besides its Config.
 type Settings struct {
-	ID   string     // component id: stage/type, such as "allocation/las"
-	Seed uint64     // of the run
-	Rand *rand.Rand // the component's own stream of that seed; the only source of randomness
-	Log  *slog.Logger
+	ID   string       // component id: stage/type, such as "allocation/las"
+	Seed uint64       // of the run
+	Rand *rand.Rand   // the component's own stream of that seed; the only source of randomness
+	Log  *slog.Logger // log of the component; never nil
 }
 
 // Factory creates components of one type for one kind of slot S (Admitter, Allocator, …). It is a plain value:
@@ -101,9 +101,9 @@ func (f Factory[S]) Needs(config any) []Capability {
 
 // Component is a constructed policy together with the id it is blamed and recorded under.
 type Component[S any] struct {
-	ID      string
-	Policy  S
-	OneType bool // Info.OneType, of an allocator
+	ID      string // stage and type, such as "allocation/las"
+	Policy  S      // component itself
+	OneType bool   // Info.OneType, of an allocator
 
 	// Stream is where the random stream of the policy is; nil where nobody knows. A second instance draws the same numbers from there.
 	Stream *rand.PCG

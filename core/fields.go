@@ -20,12 +20,12 @@ type Field struct {
 	// Type is bool, int, uint, number, string, duration, object, mapping (free keys), "list of" one of these, or
 	// "unsupported" followed by a Go type that no config may use.
 	Type     string
-	Doc      string
-	Default  string // as the user would write it; empty for objects
-	Required bool
-	Enum     []string
-	Min, Max string
-	Fields   []Field // of an object, or of the objects of a list
+	Doc      string   // one sentence; empty when the doc tag is missing
+	Default  string   // as the user would write it; empty for objects
+	Required bool     // has no default, so that the user must set it
+	Enum     []string // values that are allowed; nil for no such list
+	Min, Max string   // bounds, as the tags have them; empty for none
+	Fields   []Field  // of an object, or of the objects of a list
 }
 
 // Fields describes the settings of the component, in the order of its Config struct.

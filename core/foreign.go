@@ -2,11 +2,11 @@ package core
 
 // Foreign says how to reach the settings of a component that lives elsewhere, such as in a plugin.
 type Foreign struct {
-	Fields func() []Field
+	Fields func() []Field // describes the settings, in the order in which they are shown
 	// Info is what the component says of itself, where it cannot be known before it is asked; nil where the factory's own Info is all. Asked
 	// only once settings were decoded.
 	Info   func() Info
-	Schema func() map[string]any
+	Schema func() map[string]any // JSON schema of the settings
 	// Decode checks settings and returns them with every default filled in, in the form that Encode gives, together
 	// with the capabilities that they need. The paths of problems are relative to the settings.
 	Decode func(raw map[string]any) (settings map[string]any, needs []Capability, ds Diagnostics)

@@ -19,8 +19,8 @@ type Forker interface {
 	Fork(r *rand.Rand) any
 }
 
-// Inheritance is what second instances of stages take up to decide as the first ones would. Several pipelines may take it up at the same time.
-type Inheritance struct {
+// inheritance is what second instances of stages take up to decide as the first ones would. Several pipelines may take it up at the same time.
+type inheritance struct {
 	learned []Learned           // by those that are no Forker
 	streams map[string]rand.PCG // by id of the component
 
@@ -37,7 +37,7 @@ func (p *Pipeline) Fork() *Pipeline {
 	}
 	f.resumption.asked, f.resumption.taken = p.resumption.asked, p.resumption.taken
 	if learned, behind := p.resumption.behindOf(p.state.view.Round); behind { // the stages are yet to take over from others
-		f.inherited = &Inheritance{learned: learned}
+		f.inherited = &inheritance{learned: learned}
 		f.resumption.taken = &Resumed{Why: "another scheduler decided before"}
 	}
 	f.state.forkFrom(&p.state)
@@ -100,11 +100,11 @@ func (p *Pipeline) View() *View { return &p.state.view }
 func (p *Pipeline) Pending() []*Job { return p.state.pending }
 
 // inheritance is what the stages learned, and where their random streams are.
-func (p *Pipeline) inheritance() *Inheritance {
+func (p *Pipeline) inheritance() *inheritance {
 	if p.inherited != nil && p.stages.Allocation.Policy == nil {
 		return p.inherited // nobody decided since
 	}
-	i := &Inheritance{streams: map[string]rand.PCG{}, forks: map[string]Forker{}}
+	i := &inheritance{streams: map[string]rand.PCG{}, forks: map[string]Forker{}}
 	for id, policy := range p.stages.all {
 		if f, ok := policy.(Forker); ok {
 			if f, ok = f.Fork(nil).(Forker); ok {
@@ -123,7 +123,7 @@ func (p *Pipeline) inheritance() *Inheritance {
 }
 
 // all is what all stages learned.
-func (i *Inheritance) all() []Learned {
+func (i *inheritance) all() []Learned {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	list := slices.Clone(i.learned)
@@ -134,7 +134,7 @@ func (i *Inheritance) all() []Learned {
 }
 
 // goOn has second instances go on where the first ones were, and reports whether the elasticity is a fork of the first one.
-func (i *Inheritance) goOn(s *Stages) (forked bool, err error) {
+func (i *inheritance) goOn(s *Stages) (forked bool, err error) {
 	for id, stream := range s.streams {
 		if at, known := i.streams[id]; known && stream != nil {
 			*stream = at
@@ -159,7 +159,7 @@ func (i *Inheritance) goOn(s *Stages) (forked bool, err error) {
 }
 
 // takeFork puts a fork of the first instance in the place of the second one, if there is one, and reports whether.
-func takeFork[S any](i *Inheritance, c *Component[S]) (forked bool, err error) {
+func takeFork[S any](i *inheritance, c *Component[S]) (forked bool, err error) {
 	kept := i.forks[c.ID]
 	if kept == nil {
 		return false, nil

@@ -260,6 +260,7 @@ func (s *state) checkSeating(component string, grants []Grant, seating Seating) 
 	return s.checkTogether(component, grants, seating.Placed)
 }
 
+// checkPlacement holds the placement of a job to its grant, and to what is free.
 func (s *state) checkPlacement(component string, grants []Grant, p *Placement) error {
 	g := &grants[s.marks[p.Job].grant]
 	if got := Replicas(p.Seats); got != g.Replicas {
@@ -276,6 +277,12 @@ func (s *state) checkPlacement(component string, grants []Grant, p *Placement) e
 	if !s.view.unpinned && job.MustStay(c, s.responses[p.Job]) && (p.Evicted || !SameSeats(p.Seats, job.Seats)) {
 		return s.broken(component, p.Job, RulePinnedStays, "moves it from %s to %s", s.describeSeats(job.Seats), s.describeSeats(p.Seats))
 	}
+	return s.checkTypes(component, g, p)
+}
+
+// checkTypes holds the seats of a job to devices of a type that it was granted, and of one type where it does not mix them.
+func (s *state) checkTypes(component string, g *Grant, p *Placement) error {
+	c, job := s.view.Cluster, s.view.Jobs[p.Job]
 	for _, seat := range p.Seats {
 		accelerator := c.Nodes[seat.Node].Accelerator
 		if seat.Devices == 0 {

@@ -12,13 +12,13 @@ type JobID int32
 // JobSpec is what is known of a job when it is submitted. It never changes: when its owner edits the job, another one takes its
 // place, with the same ID and Name.
 type JobSpec struct {
-	ID            JobID
-	Name          string // unique in a run
-	Tenant        string
-	Application   string
+	ID            JobID   // index of the job in order of submission
+	Name          string  // unique in a run
+	Tenant        string  // name of the tenant that owns the job; may be empty
+	Application   string  // name of the application, whose jobs are alike; may be empty
 	Experiment    string  // the search that the job is a trial of; empty for none
 	Weight        float64 // share of the job against others, 1 unless stated
-	SubmitSeconds float64
+	SubmitSeconds float64 // moment of the submission, in seconds of the run
 
 	// DeadlineSeconds is how long after its submission the job is to be done; 0 for whenever.
 	DeadlineSeconds float64
@@ -37,9 +37,9 @@ type JobSpec struct {
 	// Suspended is set for a job that its owner holds back: it gets no devices, and gives back those that it has.
 	Suspended bool
 
-	Accelerators []string // types the job can run on; empty for all
-	MixesTypes   bool     // its replicas may run on devices of different types at once
-	Batch        BatchSpec
+	Accelerators []string    // types the job can run on; empty for all
+	MixesTypes   bool        // its replicas may run on devices of different types at once
+	Batch        BatchSpec   // bounds of the batch; zero for a job whose batch is fixed
 	BatchByType  []TypeBatch // bounds of the batch per device on single types, instead of those of Batch
 	CPUs         float64     // per replica
 	MemoryGB     float64     // per replica
@@ -53,7 +53,7 @@ type JobSpec struct {
 	Sensitivity *Sensitivity
 	// Iteration is what an iteration takes of each kind of resource, alone; zero when unknown.
 	Iteration Iteration
-	Command   []string
+	Command   []string // program and arguments of each replica; nil where jobs are simulated
 
 	// TotalWork is the declared work in the unit that Job.Progress counts: seconds at the requested replicas for a
 	// job of known duration, iterations at the initial batch for a profiled one. 0 when unknown.
@@ -91,16 +91,16 @@ func (i Iteration) Alone() float64 {
 
 // Truth is all that can be measured of an application.
 type Truth struct {
-	Measurements []Measurement
-	Gradients    Gradients // at the start of training
+	Measurements []Measurement // every configuration that was measured
+	Gradients    Gradients     // at the start of training
 	// Steps is how long the whole training takes by total batch, ascending; in between it is on straight lines. nil when not told.
 	Steps []BatchSteps
 }
 
 // BatchSteps is how many optimizer steps a training takes at a total batch.
 type BatchSteps struct {
-	Batch int
-	Steps float64
+	Batch int     // total batch in samples
+	Steps float64 // optimizer steps of the whole training at that batch
 }
 
 // Multiplier is how many times the samples of one at the batch from a training at a total batch takes; NaN outside what was told.
@@ -125,14 +125,14 @@ type BatchSpec struct {
 	Requested    int // total batch the user asked for
 	Initial      int // total batch that the learning rate was tuned for
 	Max          int // largest total batch that still trains
-	MinPerDevice int
-	MaxPerDevice int
+	MinPerDevice int // least samples on one device in a pass
+	MaxPerDevice int // most samples that fit on one device
 }
 
 // TypeBatch bounds the batch per device on an accelerator type, whose memory may be larger or smaller than others'.
 type TypeBatch struct {
-	Accelerator                string
-	MinPerDevice, MaxPerDevice int
+	Accelerator                string // name of the type
+	MinPerDevice, MaxPerDevice int    // samples on one device in a pass
 }
 
 // JobState is the single state a submitted job is in.
@@ -160,14 +160,14 @@ func (s JobState) Ended() bool { return s >= Completed }
 // that a job on which nothing happened needs no update, in this process or in a plugin's.
 type Job struct {
 	*JobSpec
-	State         JobState
+	State         JobState   // single state that the job is in
 	WaitingReason Reason     // why it waits, as last decided
 	Starting      bool       // some of its replicas do not run yet, as far as the backend tells: it holds its devices all the same
 	Seats         []Seat     // devices held, in the order the placer chose; nil unless Running
 	Held          int        // number of devices in Seats
 	Sliced        *Sliced    // where its slices begin, on a cluster whose devices are divided so; otherwise nil
 	Resources     *Resources // CPUs and memory of each replica, as placement gave them; nil for what it asks for
-	Tuning        Tuning
+	Tuning        Tuning     // batch setting in force
 
 	AsOfSeconds   float64 // moment at which Executed and Attained were brought up to date
 	Executed      float64 // seconds with devices up to AsOfSeconds, restart pauses included
@@ -193,15 +193,15 @@ type Job struct {
 
 // Measurement is what a job saw on one configuration: its replicas, on how many nodes, with which batch.
 type Measurement struct {
-	Accelerator                string // type of the devices; empty where types make no difference
-	Nodes, Replicas, PerDevice int
+	Accelerator                string  // type of the devices; empty where types make no difference
+	Nodes, Replicas, PerDevice int     // nodes, replicas over all of them, and samples on one device in a pass
 	PassSeconds                float64 // of a pass over PerDevice samples without synchronisation
 	StepSeconds                float64 // of a pass with it
 
 	// Count is how many reports it rests on, and Spread the mean distance of those that disagree with it, over all, as a
 	// part of StepSeconds. 0 stands for a single report, of which the spread is not known.
 	Count  int
-	Spread float64
+	Spread float64 // ratio of StepSeconds
 }
 
 // Gradients are the statistics of a job's gradient at its initial batch: the squared norm of its expectation, and the

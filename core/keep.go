@@ -19,18 +19,9 @@ type share struct {
 // keepDevices lets jobs that stay on a node keep their devices there. Seats of the placer are copied where they change. It leaves a
 // node alone on which the placer's answer makes no sense. O(placements + seats log seats).
 func (s *state) keepDevices(placed []Placement) {
-	shares := map[NodeID][]share{}
-	moves := map[NodeID]bool{} // nodes of which a job that stays gets other devices
-	for i := range placed {
-		if placed[i].Job < 0 || int(placed[i].Job) >= len(s.view.Jobs) || s.view.Jobs[placed[i].Job] == nil {
-			return // it is the placer's fault, which the check tells
-		}
-		j := s.view.Jobs[placed[i].Job]
-		for k, seat := range placed[i].Seats {
-			at := share{placement: i, seat: k, held: heldOn(j, seat.Node)}
-			shares[seat.Node] = append(shares[seat.Node], at)
-			moves[seat.Node] = moves[seat.Node] || at.held != 0 && at.held != seat.Devices
-		}
+	shares, moves, valid := s.sharesOf(placed)
+	if !valid {
+		return // it is the placer's fault, which the check tells
 	}
 	copied := map[int]bool{}
 	for node, list := range shares { // each by itself: their order makes no difference
@@ -52,6 +43,24 @@ func (s *state) keepDevices(placed []Placement) {
 			p.Seats = j.Seats // it stays, in its order
 		}
 	}
+}
+
+// sharesOf lists what placements have of each node, and the nodes of which a job that stays gets other devices. Placements of jobs that
+// do not exist are not valid.
+func (s *state) sharesOf(placed []Placement) (shares map[NodeID][]share, moves map[NodeID]bool, valid bool) {
+	shares, moves = map[NodeID][]share{}, map[NodeID]bool{}
+	for i := range placed {
+		if placed[i].Job < 0 || int(placed[i].Job) >= len(s.view.Jobs) || s.view.Jobs[placed[i].Job] == nil {
+			return nil, nil, false
+		}
+		j := s.view.Jobs[placed[i].Job]
+		for k, seat := range placed[i].Seats {
+			at := share{placement: i, seat: k, held: heldOn(j, seat.Node)}
+			shares[seat.Node] = append(shares[seat.Node], at)
+			moves[seat.Node] = moves[seat.Node] || at.held != 0 && at.held != seat.Devices
+		}
+	}
+	return shares, moves, true
 }
 
 // settle divides the usable devices of a node anew among its shares, in their order; nil when they were not divided before.

@@ -8,10 +8,10 @@ import (
 
 // MissingResource is something of which a replica of a job asks for more than any device or node has that the job may run on.
 type MissingResource struct {
-	What              string // "device memory", "CPUs" or "memory"; empty where nothing is lacking
-	Wanted, Available float64
-	Unit              string // "GB" or "CPUs"
-	of                string // who has too little: "device", "slice of its profile" or "node"
+	What              string  // "device memory", "CPUs" or "memory"; empty where nothing is lacking
+	Wanted, Available float64 // for each replica, and the most that there is, in Unit
+	Unit              string  // "GB" or "CPUs"
+	of                string  // who has too little: "device", "slice of its profile" or "node"
 }
 
 // String is the reason as half a sentence, with both figures.

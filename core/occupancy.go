@@ -114,7 +114,7 @@ func (s *state) checkPlacements(component string, grants []Grant, placed []Place
 		m.placed = round
 		if j.State == Running {
 			o.kept++
-			if g := &grants[m.grant]; known && !p.Evicted && g.Replicas == j.Held && g.Accelerator == AnyAccelerator && SameSeats(j.Seats, p.Seats) && SameResources(j.Resources, p.Resources) {
+			if known && staysAs(j, &grants[m.grant], p) {
 				m.stayed = round
 				continue
 			}
@@ -125,20 +125,10 @@ func (s *state) checkPlacements(component string, grants []Grant, placed []Place
 	case !known:
 		o.reset(&s.view)
 	case len(placed)-len(o.moved) < len(s.running):
-		for _, j := range s.running {
-			if s.marks[j.ID].stayed != round {
-				o.free(j)
-			}
-		}
+		s.freeMoved()
 	}
-	if s.view.Cluster.Sharing == Mig { // the slices of those who stay are taken before those of others are chosen
-		moves := func(i int) int {
-			if p := &placed[i]; keepsSlices(s.view.Jobs[p.Job], p.Seats) {
-				return 0
-			}
-			return 1
-		}
-		slices.SortStableFunc(o.moved, func(a, b int) int { return moves(a) - moves(b) })
+	if s.view.Cluster.Sharing == Mig {
+		s.keptSlicesFirst(placed)
 	}
 	for _, i := range o.moved {
 		if err := s.checkPlacement(component, grants, &placed[i]); err != nil {
@@ -147,4 +137,29 @@ func (s *state) checkPlacements(component string, grants []Grant, placed []Place
 	}
 	o.checked = true
 	return nil
+}
+
+// staysAs reports whether a running job goes on by a placement exactly as it runs.
+func staysAs(j *Job, g *Grant, p *Placement) bool {
+	return !p.Evicted && g.Replicas == j.Held && g.Accelerator == AnyAccelerator && SameSeats(j.Seats, p.Seats) && SameResources(j.Resources, p.Resources)
+}
+
+// freeMoved frees what the jobs hold that do not stay where they are in this round.
+func (s *state) freeMoved() {
+	for _, j := range s.running {
+		if s.marks[j.ID].stayed != s.view.Round {
+			s.occupancy.free(j)
+		}
+	}
+}
+
+// keptSlicesFirst puts the placements of jobs that keep their slices before those of others: their slices are taken before others are chosen.
+func (s *state) keptSlicesFirst(placed []Placement) {
+	moves := func(i int) int {
+		if p := &placed[i]; keepsSlices(s.view.Jobs[p.Job], p.Seats) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(s.occupancy.moved, func(a, b int) int { return moves(a) - moves(b) })
 }

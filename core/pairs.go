@@ -20,9 +20,9 @@ type pairOf struct {
 
 // Pair is what was measured of two jobs with as many replicas on the same devices.
 type Pair struct {
-	Accelerator  string
-	Applications [2]string
-	Replicas     int
+	Accelerator  string    // name of the type; empty for all types
+	Applications [2]string // of the two jobs
+	Replicas     int       // of either job
 	// Parts are what each keeps of its speed alone, mostly at most 1; 0 for both where they do not fit.
 	Parts [2]float64
 }

@@ -13,10 +13,10 @@ import (
 
 // Stages is a composition: one component for each slot, admission a list that must agree.
 type Stages struct {
-	Admission  []Component[Admitter]
-	Allocation Component[Allocator]
-	Placement  Component[Placer]
-	Elasticity Component[Elasticity]
+	Admission  []Component[Admitter]    // all must admit a job
+	Allocation Component[Allocator]     // decides which jobs get how many devices
+	Placement  Component[Placer]        // decides which devices these are
+	Elasticity Component[Elasticity]    // tells what jobs do with devices, and tunes their batches
 	Scaler     Component[ClusterScaler] // Policy nil for none
 }
 
@@ -31,11 +31,11 @@ var StageNames = [...]string{"respond", "admit", "allocate", "place", "tune"}
 
 // Report is what happened in one round. It is valid until the observer returns.
 type Report struct {
-	View     *View // after the changes
-	Events   []Event
+	View     *View     // after the changes
+	Events   []Event   // what happened since the round before, in order of time
 	Ended    []*Job    // jobs that ended since the round before, by JobID
 	Verdicts []Verdict // those that differ from what the job was last told
-	Changes  []Change
+	Changes  []Change  // what the round decided, applied by the backend already
 	// StageTime is the time each of StageNames took. Nothing else in a report depends on the machine.
 	StageTime   [len(StageNames)]time.Duration
 	DevicesUsed int // devices held after the changes, a shared one once
@@ -51,8 +51,8 @@ type Report struct {
 	// opinion on pools with fewer nodes than their least. Where a number of nodes was cut
 	// to the bounds of the only pool, Cut is what would have been its size; nil otherwise.
 	Scaled   []PoolTarget
-	ScaledBy string
-	Clamped  *ClampedTarget
+	ScaledBy string         // id of the scaler, or "pipeline"; empty where there is no scaler
+	Clamped  *ClampedTarget // number of nodes that the bounds did not allow; nil for none
 	// GapRatio is what the allocator certified of its answer; NaN when it was not asked, or could not tell.
 	GapRatio float64
 }
@@ -80,7 +80,7 @@ type Pipeline struct {
 	retryBackend  func(ctx context.Context, failures int, trouble error) error
 
 	resumption resumption
-	inherited  *Inheritance // of a fork: what its stages take up
+	inherited  *inheritance // of a fork: what its stages take up
 }
 
 // PipelineOptions is everything that a pipeline is made of besides its cluster and its stages. The zero value holds a round at each
@@ -156,33 +156,6 @@ func (p *Pipeline) Run(ctx context.Context, b Backend) error {
 			return err
 		}
 	}
-}
-
-// Round is one walk: observe, respond, admit, allocate, place, tune, apply, record.
-func (p *Pipeline) Round(ctx context.Context, seen Observation, b Backend) error {
-	s := &p.state
-	if err := s.observe(seen); err != nil { // 1: what happened
-		return err
-	}
-	p.standing = Standing{UntilSeconds: math.Inf(1)}
-	changes, err := p.decide(ctx, seen.Decided) // 2 to 6: the stages, one after the other
-	if err != nil {
-		return err
-	}
-	s.slice(changes)
-	if err := p.apply(ctx, b, changes); err != nil { // 7: make it so
-		return fmt.Errorf("round %d: apply: %w", s.view.Round, err)
-	}
-	s.commit()
-	if err := p.rescale(ctx); err != nil {
-		return fmt.Errorf("round %d: scale: %w", s.view.Round, err)
-	}
-	for _, o := range p.observers { // 8: tell
-		if err := o.ObserveRound(&s.report); err != nil {
-			return fmt.Errorf("round %d: record: %w", s.view.Round, err)
-		}
-	}
-	return p.remember(seen.Decided)
 }
 
 // NowSeconds is the moment of the last round.

@@ -2,10 +2,10 @@ package core
 
 // Plan is the outcome of the stages of one round, before it is compared with what runs.
 type Plan struct {
-	Grants     []Grant
-	Placements []Placement
-	Tunings    []Tuning
-	Cluster    ClusterTarget
+	Grants     []Grant       // of the allocation, in its order
+	Placements []Placement   // of the grants that were seated
+	Tunings    []Tuning      // of jobs whose batch the elasticity sets
+	Cluster    ClusterTarget // that the scaler wants
 	// Candidates are those that devices were divided among, and the jobs that an admission has wait for more nodes, by JobID.
 	Candidates []Candidate
 }
@@ -37,12 +37,12 @@ type Change struct {
 	// Round is the round that decided it. A backend that remembers the last one it carried out for a job does nothing for a
 	// change that is not of a later round: it was carried out before. 0 is unknown, and always carried out.
 	Round  int
-	Action Action
-	Job    JobID
+	Action Action // what the backend does to the job
+	Job    JobID  // that is changed
 	Seats  []Seat // seats to run on; of Start and Move only
 	// Slices is where the slices of the job begin there, as in Job. It follows from the changes before, so that no record needs it.
 	Slices []uint8
-	Tuning Tuning
+	Tuning Tuning // batch setting from then on
 	// Resources is the CPUs and the memory that each replica is to have; nil for what the job asks for.
 	Resources *Resources
 	Reason    Reason // for Stop, Discard, Finish and Pause
@@ -100,9 +100,9 @@ type Event struct {
 	// the highest number it has taken.
 	ID uint64
 
-	Kind      EventKind
-	AtSeconds float64
-	Job       JobID
+	Kind      EventKind  // what happened
+	AtSeconds float64    // moment, in seconds of the run
+	Job       JobID      // that it happened to, for kinds of jobs
 	Spec      *JobSpec   // JobSubmitted, JobChanged
 	Held      *Held      // JobSubmitted: of a job that was there before; nil for all others
 	Added     *AddedNode // NodeAdded
@@ -136,21 +136,21 @@ type Event struct {
 
 	// Metric, Step and Value are what a job reported: see Series. Step is not negative; of JobReported.
 	Metric      string  `json:",omitempty"`
-	Step, Value float64 `json:",omitempty"`
+	Step, Value float64 `json:",omitempty"` // of JobReported
 }
 
 // AddedNode is a node that joins. Its type may be new to the cluster.
 type AddedNode struct {
-	Name           string
-	Accelerator    string
-	Devices        int // 1..MaxDevicesPerNode
-	CPUs           float64
-	MemoryGB       float64
-	DeviceMemoryGB float64 `json:",omitempty"` // of each device; 0 when unknown
-	Rack           string
-	Health         Health // not Gone
-	Unusable       DeviceSet
-	Pool           string // that the node belongs to; empty for none
+	Name           string    // unique among the nodes that are not gone
+	Accelerator    string    // name of the type of its devices
+	Devices        int       // 1..MaxDevicesPerNode
+	CPUs           float64   // cores; 0 when unknown
+	MemoryGB       float64   // main memory in GB; 0 when unknown
+	DeviceMemoryGB float64   `json:",omitempty"` // of each device; 0 when unknown
+	Rack           string    // name of its rack; empty when unknown
+	Health         Health    // not Gone
+	Unusable       DeviceSet // devices that are broken, or held by others
+	Pool           string    // that the node belongs to; empty for none
 	// ExpectedSeconds is when it should be ready, of one that is being provisioned; 0 when nobody knows.
 	ExpectedSeconds float64 `json:",omitempty"`
 }
@@ -158,15 +158,15 @@ type AddedNode struct {
 // Held is what a job has behind it that was there before it is submitted, as after the scheduler was replaced, and what it
 // holds.
 type Held struct {
-	Seats       []Seat // none of a job that waits
-	Tuning      Tuning
-	Resources   *Resources `json:",omitempty"` // of each replica, where they are not what the job asks for
-	FirstStart  float64    // seconds, as all moments; NaN of a job that never started
-	LastChange  float64
-	Executed    float64 // seconds with devices, up to the event
-	Attained    float64 // device-seconds, up to the event
-	Restarts    int
-	Preemptions int
-	Measured    []Measurement
-	Gradients   Gradients
+	Seats       []Seat        // none of a job that waits
+	Tuning      Tuning        // batch setting in force
+	Resources   *Resources    `json:",omitempty"` // of each replica, where they are not what the job asks for
+	FirstStart  float64       // seconds, as all moments; NaN of a job that never started
+	LastChange  float64       // seconds of the last start, stop or move
+	Executed    float64       // seconds with devices, up to the event
+	Attained    float64       // device-seconds, up to the event
+	Restarts    int           // starts and moves after the first start
+	Preemptions int           // times its devices were taken away
+	Measured    []Measurement // as Job.Measured
+	Gradients   Gradients     // latest statistics reported
 }

@@ -9,27 +9,30 @@ import (
 
 // Pool is equal nodes that come and go as a scaler decides, within bounds.
 type Pool struct {
-	Name           string
-	Accelerator    AcceleratorID
-	Devices        int // of each node
-	CPUs           float64
-	MemoryGB       float64
-	DeviceMemoryGB float64 // of each device; 0 when unknown
-	Min, Max       int     // nodes
+	Name           string        // unique in the cluster
+	Accelerator    AcceleratorID // type of the devices of its nodes
+	Devices        int           // of each node
+	CPUs           float64       // cores of each node; 0 when unknown
+	MemoryGB       float64       // main memory of each node in GB; 0 when unknown
+	DeviceMemoryGB float64       // of each device; 0 when unknown
+	Min, Max       int           // nodes
 	// PricePerHour is that of a node, in whatever money, until the first of the later prices, which are in order of their moments.
 	PricePerHour float64
-	Prices       []Price
+	Prices       []Price // later prices, by FromSeconds
 	// No two changes upwards lie nearer together than UpCooldownSeconds, and no change downwards follows another change within
 	// DownCooldownSeconds. The pipeline sees to it, whatever a scaler wants; and to it that a pool does not turn round within a moment.
 	UpCooldownSeconds, DownCooldownSeconds float64
 	// ProvisioningSeconds is how long a node takes to come as a rule, and Spot says that nodes may be taken away, as far as the backend
 	// tells.
 	ProvisioningSeconds float64
-	Spot                bool
+	Spot                bool // its nodes may be taken away
 }
 
 // Price is what a node costs from a moment on.
-type Price struct{ FromSeconds, PerHour float64 }
+type Price struct {
+	FromSeconds float64 // moment from which it holds, in seconds of the run
+	PerHour     float64 // of one node, in whatever money
+}
 
 // PriceAt is what a node costs by the hour at a moment.
 func (p *Pool) PriceAt(seconds float64) float64 {
@@ -56,8 +59,8 @@ func (p *Pool) Cost(from, to float64) float64 {
 
 // PoolTarget is how many nodes a pool is to have, those under way included.
 type PoolTarget struct {
-	Pool  string
-	Nodes int
+	Pool  string // name of the pool
+	Nodes int    // wanted, those under way included
 	// Remove are the nodes that go when there are too many, first ones first. Of a scaler they are a hint: the pipeline completes them.
 	Remove []NodeID
 	// Message says why in one sentence, for people.
@@ -248,21 +251,24 @@ func (s *state) leaving(pool string, count int, hinted []NodeID) []NodeID {
 			k.remove = append(k.remove, id)
 		}
 	}
-	slices.SortFunc(k.remove[hints:], func(a, b NodeID) int {
-		readyA, readyB := c.Nodes[a].Health == Ready, c.Nodes[b].Health == Ready
-		switch {
-		case readyA != readyB && readyB:
-			return -1
-		case readyA != readyB:
-			return 1
-		case held[a] != held[b]:
-			return held[a] - held[b]
-		default:
-			return int(b - a)
-		}
-	})
+	slices.SortFunc(k.remove[hints:], func(a, b NodeID) int { return compareLeaving(c, held, a, b) })
 	k.remove = k.remove[:min(from+count, len(k.remove))]
 	return slices.Clone(k.remove[from:])
+}
+
+// compareLeaving orders nodes that may leave: those that are not ready first, then those with the fewest devices held, then the last ones.
+func compareLeaving(c *Cluster, held map[NodeID]int, a, b NodeID) int {
+	readyA, readyB := c.Nodes[a].Health == Ready, c.Nodes[b].Health == Ready
+	switch {
+	case readyA != readyB && readyB:
+		return -1
+	case readyA != readyB:
+		return 1
+	case held[a] != held[b]:
+		return held[a] - held[b]
+	default:
+		return int(b - a)
+	}
 }
 
 // checkPools holds the targets of a scaler to the pools that there are, and to their bounds.

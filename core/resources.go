@@ -4,8 +4,8 @@ import "math"
 
 // Resources is CPUs and memory, of a replica or of whatever its user says.
 type Resources struct {
-	CPUs     float64
-	MemoryGB float64
+	CPUs     float64 // cores
+	MemoryGB float64 // main memory in GB
 }
 
 // Times is the resources of a number of replicas.

@@ -29,12 +29,12 @@ type Snapshotter interface {
 // Learned is what a component had learned.
 type Learned struct {
 	Component string // id
-	Data      []byte
+	Data      []byte // snapshot, in the form that the component chose
 }
 
 // Decided is what an earlier scheduler decided in a round.
 type Decided struct {
-	Changes []Change
+	Changes []Change // of the round
 	// Same says that a composition of the same identity decided: it is asked again, and its answer compared.
 	Same bool
 	// Learned is what that composition began with, if it did in this round or the first one before it that is not Same.
@@ -47,12 +47,12 @@ type Decided struct {
 
 // Composition is stages and when they are asked.
 type Composition struct {
-	Stages   Stages
-	Options  RoundOptions
-	Identity string     // the same for compositions that decide alike
-	Config   string     // resolved
-	Files    []FileRead // that its components read when they were made
-	Why      string     // it takes over, in one sentence; empty for that the config was changed
+	Stages   Stages       // that decide
+	Options  RoundOptions // of its rounds
+	Identity string       // the same for compositions that decide alike
+	Config   string       // resolved
+	Files    []FileRead   // that its components read when they were made
+	Why      string       // it takes over, in one sentence; empty for that the config was changed
 
 	// Begun is told that the stages have taken over from those before them after that many rounds, before they are asked
 	// anything: the moment to end those before. nil for nothing to do. It is called between two rounds.
@@ -84,8 +84,8 @@ type Resumed struct {
 
 // StageIDs are the ids of the components of a composition.
 type StageIDs struct {
-	Admission                                 []string
-	Allocation, Placement, Elasticity, Scaler string
+	Admission                                 []string // in the order of the composition
+	Allocation, Placement, Elasticity, Scaler string   // one each; Scaler is empty for none
 }
 
 // keepEvery is after how many rounds what the stages learned is kept again.
@@ -259,7 +259,7 @@ func (p *Pipeline) decide(ctx context.Context, seen *Decided) ([]Change, error) 
 		}
 		return p.repeat(seen.Changes)
 	}
-	if seen == nil && s.view.Round == 1 && !r.asked && r.memory != nil && len(r.memory.Learned()) > 0 {
+	if seen == nil && s.view.Round == 1 && r.learnedBefore() {
 		r.behind, r.why = true, "another scheduler led before" // and recorded no rounds
 	}
 	if err := p.takeOver(ctx, seen); err != nil {
@@ -275,21 +275,33 @@ func (p *Pipeline) decide(ctx context.Context, seen *Decided) ([]Change, error) 
 		return nil, wrong
 	}
 	if err == nil {
-		err = p.ask(ctx)
+		err = p.askStages(ctx)
 	}
-	if seen == nil {
-		if err != nil {
-			return nil, err
-		}
-		return s.diff(&p.plan, &p.stages), nil
+	if seen != nil {
+		return p.confirm(ctx, seen, err)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return s.diff(&p.plan, &p.stages), nil
+}
+
+// learnedBefore reports whether another scheduler learned something before the stages were asked anything.
+func (r *resumption) learnedBefore() bool {
+	return !r.asked && r.memory != nil && len(r.memory.Learned()) > 0
+}
+
+// confirm compares what the stages decided, or the error that they ended with, with what was recorded. Where they differ the record
+// stands, and the stages are made anew.
+func (p *Pipeline) confirm(ctx context.Context, seen *Decided, err error) ([]Change, error) {
+	s, r := &p.state, &p.resumption
 	if ctx.Err() != nil {
 		return nil, errors.Join(err, ctx.Err())
 	}
 	if err == nil {
-		is := s.diff(&p.plan, &p.stages)
-		if r.why = differs(is, seen.Changes); r.why == "" {
-			return is, nil
+		decided := s.diff(&p.plan, &p.stages)
+		if r.why = differs(decided, seen.Changes); r.why == "" {
+			return decided, nil
 		}
 	} else {
 		r.why = err.Error()
@@ -320,25 +332,6 @@ func (p *Pipeline) changedFile(before []FileRead) string {
 		}
 	}
 	return ""
-}
-
-// ask asks the stages, in their order.
-func (p *Pipeline) ask(ctx context.Context) error {
-	watch := p.stopwatch()
-	for i, step := range [...]func(*Pipeline, context.Context) error{
-		(*Pipeline).respond,  // 2: what each job can do with accelerators
-		(*Pipeline).admit,    // 3: who may compete
-		(*Pipeline).allocate, // 4: how many for whom
-		(*Pipeline).place,    // 5: which ones
-		(*Pipeline).tune,     // 6: with which batch, on how many nodes
-	} {
-		if err := step(p, ctx); err != nil {
-			return err
-		}
-		now := p.stopwatch()
-		p.state.report.StageTime[i], watch = now-watch, now
-	}
-	return nil
 }
 
 // repeat takes in what was decided without asking the stages.

@@ -74,6 +74,26 @@ func (p *Pipeline) onReports() bool {
 
 // takeReview turns the verdicts of a reviewer into changes. Of two verdicts about a job that of the first reviewer holds.
 func (s *state) takeReview(component string, verdicts []Verdict) error {
+	if err := s.checkReview(component, verdicts); err != nil {
+		return err
+	}
+	for _, v := range verdicts {
+		if v.Code == Admit || v.Code == Defer && s.marks[v.Job].held || slices.ContainsFunc(s.reviewed, func(c Change) bool { return c.Job == v.Job }) {
+			continue
+		}
+		c := Change{Round: s.view.Round, Action: Finish, Job: v.Job, Reason: v.Reason, By: component}
+		if v.Code == Defer {
+			c.Action = Pause
+		}
+		s.reviewed = append(s.reviewed, c)
+		v.By = component
+		s.tell(v)
+	}
+	return nil
+}
+
+// checkReview holds a reviewer to verdicts that may be given, on jobs that it was asked about.
+func (s *state) checkReview(component string, verdicts []Verdict) error {
 	last := JobID(-1)
 	for i := range verdicts {
 		v := &verdicts[i]
@@ -88,18 +108,6 @@ func (s *state) takeReview(component string, verdicts []Verdict) error {
 		if v.Code == Defer && j.Pinned && j.State == Running {
 			return s.broken(component, v.Job, RulePinnedStays, "holds it back")
 		}
-	}
-	for _, v := range verdicts {
-		if v.Code == Admit || v.Code == Defer && s.marks[v.Job].held || slices.ContainsFunc(s.reviewed, func(c Change) bool { return c.Job == v.Job }) {
-			continue
-		}
-		c := Change{Round: s.view.Round, Action: Finish, Job: v.Job, Reason: v.Reason, By: component}
-		if v.Code == Defer {
-			c.Action = Pause
-		}
-		s.reviewed = append(s.reviewed, c)
-		v.By = component
-		s.tell(v)
 	}
 	return nil
 }

@@ -22,65 +22,82 @@ type Sensitivity struct {
 	// CPUs and MemoryGB are the amounts with which speeds were measured, of a replica and ascending, and Speeds the speeds by CPUs, then memory.
 	// nil where only the ideal is known.
 	CPUs     []float64
-	MemoryGB []float64
-	Speeds   [][]float64
+	MemoryGB []float64   // main memory of a replica in GB, ascending
+	Speeds   [][]float64 // relative to Base, by index of CPUs, then of MemoryGB
 }
 
 // Check reports everything that is wrong with a table.
 func (t *Sensitivity) Check() error {
-	var faults []error
-	positive := func(name string, x float64) {
-		if !(x > 0) || math.IsInf(x, 1) {
-			faults = append(faults, fmt.Errorf("%s is %v, want a number above 0", name, x))
-		}
-	}
+	var f faults
 	if t.IterationSeconds != 0 {
-		positive("iteration", t.IterationSeconds)
+		f.positive("iteration", t.IterationSeconds)
 	}
-	positive("CPUs of the base", t.Base.CPUs)
-	positive("memory of the base", t.Base.MemoryGB)
-	positive("ideal CPUs", t.Ideal.CPUs)
-	positive("ideal memory", t.Ideal.MemoryGB)
+	f.positive("CPUs of the base", t.Base.CPUs)
+	f.positive("memory of the base", t.Base.MemoryGB)
+	f.positive("ideal CPUs", t.Ideal.CPUs)
+	f.positive("ideal memory", t.Ideal.MemoryGB)
 	switch {
 	case !(t.Speedup >= 1) || math.IsInf(t.Speedup, 1):
-		faults = append(faults, fmt.Errorf("speed-up is %v, want a number of 1 or more: nothing is faster than the ideal", t.Speedup))
+		f.add("speed-up is %v, want a number of 1 or more: nothing is faster than the ideal", t.Speedup)
 	case t.Speedup > 1 && t.Ideal.CPUs <= t.Base.CPUs && t.Ideal.MemoryGB <= t.Base.MemoryGB:
-		faults = append(faults, fmt.Errorf("speed-up is %v, want 1, for the ideal is no more than the base", t.Speedup))
+		f.add("speed-up is %v, want 1, for the ideal is no more than the base", t.Speedup)
 	}
+	t.checkAmounts(&f)
+	t.checkSpeeds(&f)
+	return errors.Join(f...)
+}
+
+// faults are what is wrong with a table.
+type faults []error
+
+func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Errorf(format, args...)) }
+
+// positive refuses what is no finite number above 0.
+func (f *faults) positive(name string, x float64) {
+	if !(x > 0) || math.IsInf(x, 1) {
+		f.add("%s is %v, want a number above 0", name, x)
+	}
+}
+
+// checkAmounts holds the measured amounts to ascend.
+func (t *Sensitivity) checkAmounts(f *faults) {
 	for _, axis := range [][]float64{t.CPUs, t.MemoryGB} {
 		if len(axis) == 0 && t.Speeds != nil {
-			faults = append(faults, errors.New("there are speeds, want the amounts of CPUs and of memory with which they were measured"))
+			f.add("there are speeds, want the amounts of CPUs and of memory with which they were measured")
 		}
 		for i := 1; i < len(axis); i++ {
 			if !(axis[i] > axis[i-1]) {
-				faults = append(faults, fmt.Errorf("measured amounts do not ascend: %v", axis))
+				f.add("measured amounts do not ascend: %v", axis)
 				break
 			}
 		}
 		for _, x := range axis {
-			positive("measured amount", x)
+			f.positive("measured amount", x)
 		}
 	}
+}
+
+// checkSpeeds holds the speeds to the amounts, and to be no lower with more of them.
+func (t *Sensitivity) checkSpeeds(f *faults) {
 	if t.Speeds != nil && len(t.Speeds) != len(t.CPUs) {
-		faults = append(faults, fmt.Errorf("there are %d rows of speeds, want one for each of %d numbers of CPUs", len(t.Speeds), len(t.CPUs)))
+		f.add("there are %d rows of speeds, want one for each of %d numbers of CPUs", len(t.Speeds), len(t.CPUs))
 	}
 	for i, row := range t.Speeds {
 		if len(row) != len(t.MemoryGB) {
-			faults = append(faults, fmt.Errorf("row %d of the speeds has %d, want one for each of %d sizes of memory", i, len(row), len(t.MemoryGB)))
+			f.add("row %d of the speeds has %d, want one for each of %d sizes of memory", i, len(row), len(t.MemoryGB))
 		}
 		for _, x := range row {
-			positive("speed", x)
+			f.positive("speed", x)
 		}
 		for k, x := range row {
 			if k > 0 && x < row[k-1] {
-				faults = append(faults, fmt.Errorf("speed %v in row %d is below the %v with less memory, want no less", x, i, row[k-1]))
+				f.add("speed %v in row %d is below the %v with less memory, want no less", x, i, row[k-1])
 			}
 			if i > 0 && k < len(t.Speeds[i-1]) && x < t.Speeds[i-1][k] {
-				faults = append(faults, fmt.Errorf("speed %v in row %d is below the %v with fewer CPUs, want no less", x, i, t.Speeds[i-1][k]))
+				f.add("speed %v in row %d is below the %v with fewer CPUs, want no less", x, i, t.Speeds[i-1][k])
 			}
 		}
 	}
-	return errors.Join(faults...)
 }
 
 // At is the speed that was measured with the largest amounts that are not above those given, 0 below all of them and where nothing was.

@@ -10,15 +10,15 @@ const mostMetrics = 64
 
 // Series is what a job reported of one metric, in the order in which it was told. Points are added, and never changed.
 type Series struct {
-	Metric string
-	Points []Point
+	Metric string  // name of the metric
+	Points []Point // in the order in which they were reported
 }
 
 // Point is one value of a metric.
 type Point struct {
 	Step      float64 // of the training, in any unit that grows, such as epochs or optimizer steps; not negative
 	Value     float64 // finite
-	AtSeconds float64
+	AtSeconds float64 // moment of the report, in seconds of the run
 }
 
 // Latest is the point told last; false where there is none.

@@ -84,7 +84,7 @@ type FileReader interface {
 
 // FileRead is a file as a component found it.
 type FileRead struct {
-	Path   string
+	Path   string // as the component was told it
 	SHA256 string // of its bytes, hex; "" where there was no such file
 }
 
@@ -140,14 +140,14 @@ type Certifier interface {
 // Candidate is an admitted job together with what it can do with accelerators.
 type Candidate struct {
 	*Job
-	Response *Response
+	Response *Response // range and curves of the job; nil before the elasticity told them
 }
 
 // Response is a job's elastic range and what it gains from more devices.
 type Response struct {
-	Job         JobID
-	MinReplicas int // at least 1
-	MaxReplicas int
+	Job         JobID // that it is about
+	MinReplicas int   // at least 1
+	MaxReplicas int   // at least MinReplicas
 	// Curves holds the rate by accelerator type, indexed by AcceleratorID; the last entry stands for all further types.
 	// nil when only the range is known.
 	Curves []Curve
@@ -210,11 +210,11 @@ func (r *Response) Rate(t AcceleratorID, replicas, devicesPerNode int) float64 {
 
 // Grant is a number of devices given to a job.
 type Grant struct {
-	Job         JobID
+	Job         JobID         // that gets devices
 	Accelerator AcceleratorID // AnyAccelerator leaves the type to placement
-	Replicas    int
-	Blocking    bool   // if it does not fit, nothing new is seated after it on a type that it could use
-	Proposed    []Seat // seating of a policy that decides jointly; may be ignored
+	Replicas    int           // devices, one for each replica
+	Blocking    bool          // if it does not fit, nothing new is seated after it on a type that it could use
+	Proposed    []Seat        // seating of a policy that decides jointly; may be ignored
 	// Group is the number of the group of jobs that share devices, where the cluster lets jobs take turns; 0 for a job that has its
 	// devices alone, unless the placement decides who shares. Grants of a group follow one another, are of as many replicas and of the same type, at most Cluster.MaxOwners of
 	// them, and numbers ascend. Those of a group that are seated are seated on the same devices;
@@ -233,7 +233,7 @@ func GroupOf(grants []Grant, first int) int {
 
 // Placement seats a grant.
 type Placement struct {
-	Job   JobID
+	Job   JobID  // that is seated
 	Seats []Seat // in the order that the job sees its replicas
 	// Evicted says that the job lost its devices on the way to these, which counts as a preemption, even when it got
 	// the same ones again.
@@ -244,16 +244,16 @@ type Placement struct {
 
 // Seating is the answer of a Placer.
 type Seating struct {
-	Placed   []Placement
-	Unseated []Verdict // for grants without a placement; Code Defer
+	Placed   []Placement // grants that were seated
+	Unseated []Verdict   // for grants without a placement; Code Defer
 }
 
 // Tuning is the batch setting of a job. The zero value leaves everything to the job.
 type Tuning struct {
-	Job                JobID
-	BatchPerDevice     int
-	AccumulationSteps  int // extra passes per step; total batch = replicas × BatchPerDevice × (AccumulationSteps+1)
-	LearningRateFactor float64
+	Job                JobID   // that is tuned
+	BatchPerDevice     int     // samples on one device in a pass; 0 leaves it to the job
+	AccumulationSteps  int     // extra passes per step; total batch = replicas × BatchPerDevice × (AccumulationSteps+1)
+	LearningRateFactor float64 // ratio to the learning rate at the initial batch
 	// BatchByReplica splits the batch of a pass unevenly, in the order of the seats and of their devices; BatchPerDevice is
 	// then its mean, rounded up. nil for an even split.
 	BatchByReplica []int

@@ -166,37 +166,18 @@ func (s *state) skipTold(events []Event) []Event {
 	return fresh
 }
 
+// take brings the state up to date with one event.
 func (s *state) take(e *Event) error {
-	v := &s.view
 	switch e.Kind {
 	case JobSubmitted:
-		if e.Spec == nil || e.Spec.ID != e.Job || e.Job < 0 || s.submitted(e.Job) {
-			return fmt.Errorf("backend submitted job %d without a specification of its own", e.Job)
-		}
-		for int(e.Job) >= len(v.Jobs) {
-			v.Jobs = append(v.Jobs, nil)
-			s.responses = append(s.responses, nil)
-			s.marks = append(s.marks, nil)
-		}
-		s.marks[e.Job] = s.newMark()
-		s.keepShare(e.Spec)
-		j := NewJob(s.served(e.Spec))
-		j.StepsLeft = e.StepsLeft
-		v.unpinned = v.unpinned && !j.Pinned
-		v.Jobs[e.Job] = j
-		s.touch(e.Job)
-		if e.Held != nil {
-			return s.hold(j, e)
-		}
-		s.pending = insertJob(s.pending, j)
-		return nil
+		return s.takeSubmission(e)
 	case NodeChanged, NodeAdded, NodeRemoved:
 		return s.takeNode(e)
 	}
 	if !s.submitted(e.Job) {
 		return fmt.Errorf("backend told %v of unknown job %d", e.Kind, e.Job)
 	}
-	j := v.Job(e.Job)
+	j := s.view.Job(e.Job)
 	if j == nil || j.State.Ended() { // it had not heard of the end yet
 		return nil
 	}
@@ -204,6 +185,11 @@ func (s *state) take(e *Event) error {
 		return err
 	}
 	s.touch(e.Job)
+	return s.takeJob(j, e)
+}
+
+// takeJob brings a job that has not ended up to date with an event that was checked.
+func (s *state) takeJob(j *Job, e *Event) error {
 	switch e.Kind {
 	case JobProgressed:
 		j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, e.Rate, e.FromSeconds, e.StepsLeft
@@ -223,16 +209,7 @@ func (s *state) take(e *Event) error {
 		j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, 0, e.AtSeconds, e.StepsLeft
 		j.WaitingReason = e.Cause.Reason()
 	case JobFinished, JobFailed, JobCancelled:
-		s.release(j, e.AtSeconds)
-		s.end(j, endState(e.Kind), e.AtSeconds)
-		j.Progress, j.ProgressRate = e.Progress, 0
-		switch {
-		case e.Kind != JobFinished:
-		case e.Early != NoReason:
-			j.WaitingReason = e.Early
-		case j.TotalWork > 0:
-			j.Progress = j.TotalWork
-		}
+		s.takeEnd(j, e)
 	case JobStarting, JobStarted:
 		j.Starting = e.Kind == JobStarting && j.State == Running
 	case JobShrunk:
@@ -241,6 +218,45 @@ func (s *state) take(e *Event) error {
 		return s.change(j, e)
 	}
 	return nil
+}
+
+// takeSubmission adds a job, which waits unless the event says that it was there before.
+func (s *state) takeSubmission(e *Event) error {
+	v := &s.view
+	if e.Spec == nil || e.Spec.ID != e.Job || e.Job < 0 || s.submitted(e.Job) {
+		return fmt.Errorf("backend submitted job %d without a specification of its own", e.Job)
+	}
+	for int(e.Job) >= len(v.Jobs) {
+		v.Jobs = append(v.Jobs, nil)
+		s.responses = append(s.responses, nil)
+		s.marks = append(s.marks, nil)
+	}
+	s.marks[e.Job] = s.newMark()
+	s.keepShare(e.Spec)
+	j := NewJob(s.served(e.Spec))
+	j.StepsLeft = e.StepsLeft
+	v.unpinned = v.unpinned && !j.Pinned
+	v.Jobs[e.Job] = j
+	s.touch(e.Job)
+	if e.Held != nil {
+		return s.hold(j, e)
+	}
+	s.pending = insertJob(s.pending, j)
+	return nil
+}
+
+// takeEnd ends a job, with the progress that the event tells or, where it finished by itself, all of its work.
+func (s *state) takeEnd(j *Job, e *Event) {
+	s.release(j, e.AtSeconds)
+	s.end(j, endState(e.Kind), e.AtSeconds)
+	j.Progress, j.ProgressRate = e.Progress, 0
+	switch {
+	case e.Kind != JobFinished:
+	case e.Early != NoReason:
+		j.WaitingReason = e.Early
+	case j.TotalWork > 0:
+		j.Progress = j.TotalWork
+	}
 }
 
 // keepShare keeps what a job asks for that asks for parts of devices.

@@ -8,7 +8,9 @@ import (
 
 // Unavailable is what a backend returns that cannot tell or apply anything for a while: an API server that restarts, say. What
 // runs goes on. Any other error ends the run.
-type Unavailable struct{ Cause error }
+type Unavailable struct {
+	Cause error // what the call came to
+}
 
 func (e *Unavailable) Error() string { return fmt.Sprintf("the backend is not available: %v", e.Cause) }
 

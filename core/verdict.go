@@ -62,12 +62,12 @@ func (r Reason) String() string { return name(reasonNames[:], int(r)) }
 
 // Verdict is a decision about one job that is not a placement: it is data, never an error.
 type Verdict struct {
-	Job    JobID
-	Code   Code
-	Reason Reason
+	Job    JobID  // that it is about
+	Code   Code   // admit, defer or reject
+	Reason Reason // machine-readable why
 	// Wanted and Available are the counted evidence, in Unit ("devices", "jobs"). Both 0 when there is none.
 	Wanted, Available float64
-	Unit              string
+	Unit              string // of Wanted and Available
 	Message           string // one sentence of the policy's own; may be empty
 	// ExpectedSeconds is when nodes should be ready that the job waits for, of AwaitingNodes; 0 when nobody knows.
 	ExpectedSeconds float64

@@ -5,12 +5,12 @@ import "slices"
 // View is the state of the world that a stage decides on. It is read-only, and valid only during the call: a stage
 // keeps no reference into it.
 type View struct {
-	NowSeconds      float64
-	Round           int     // 1 for the first round
-	IntervalSeconds float64 // length of a round; 0 when rounds happen on events only
-	OnEvents        bool    // a round happens at each event, such as a submission, too
-	Cluster         *Cluster
-	Devices         int // devices of ready nodes
+	NowSeconds      float64  // moment of the round, in seconds of the run
+	Round           int      // 1 for the first round
+	IntervalSeconds float64  // length of a round; 0 when rounds happen on events only
+	OnEvents        bool     // a round happens at each event, such as a submission, too
+	Cluster         *Cluster // machines as they are now
+	Devices         int      // devices of ready nodes
 
 	// Jobs holds each submitted job at its JobID; nil once the job has ended, and for identifiers not yet submitted.
 	Jobs []*Job

@@ -25,27 +25,39 @@ func (s *state) explainWaiting() {
 		if plain && j.WaitingReason == notGranted && m.answered != s.view.Round {
 			continue // as it was told
 		}
-		v := Verdict{Job: j.ID, Code: Defer, Reason: notGranted, By: "pipeline"}
-		if m.answered == s.view.Round {
-			v = s.unseated[m.verdict]
-		}
-		if nodesMissing {
-			s.missing.blame(s, c, &v)
-			s.missing.await(s, c, &v)
-		}
-		if s.shrunken {
-			s.blameCapacity(c, &v)
-		}
+		v := s.whyWaiting(c, notGranted, nodesMissing)
 		if !math.IsNaN(j.FirstStart) && j.LastChange == s.view.NowSeconds && v.Reason != NodeUnavailable {
 			continue // the stop, told in this round, says why
 		}
-		unproven := v.Reason == NodeUnavailable && !m.nodesTold
-		if v.Reason != j.WaitingReason || unproven || s.expectsOther(&v) {
-			j.WaitingReason, m.nodesTold = v.Reason, v.Reason == NodeUnavailable
-			s.view.journal.add(j.ID)
-			s.tell(v)
-		}
+		s.tellWaiting(j, v)
 	}
+}
+
+// tellWaiting tells a job why it waits, if that is new.
+func (s *state) tellWaiting(j *Job, v Verdict) {
+	m := s.marks[j.ID]
+	unproven := v.Reason == NodeUnavailable && !m.nodesTold
+	if v.Reason != j.WaitingReason || unproven || s.expectsOther(&v) {
+		j.WaitingReason, m.nodesTold = v.Reason, v.Reason == NodeUnavailable
+		s.view.journal.add(j.ID)
+		s.tell(v)
+	}
+}
+
+// whyWaiting says why a candidate waits: by the placer if it answered, corrected by what the pipeline knows of nodes.
+func (s *state) whyWaiting(c Candidate, notGranted Reason, nodesMissing bool) Verdict {
+	v := Verdict{Job: c.ID, Code: Defer, Reason: notGranted, By: "pipeline"}
+	if m := s.marks[c.ID]; m.answered == s.view.Round {
+		v = s.unseated[m.verdict]
+	}
+	if nodesMissing {
+		s.missing.blame(s, c, &v)
+		s.missing.await(s, c, &v)
+	}
+	if s.shrunken {
+		s.blameCapacity(c, &v)
+	}
+	return v
 }
 
 // blameCapacity corrects a verdict about an admitted job that became too large for a cluster to which nodes may join: others left

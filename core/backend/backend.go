@@ -26,12 +26,12 @@ type Starting interface {
 
 // Start is how long a job has devices at most before it computes, at a start or move that is not spared it.
 type Start struct {
-	Pause time.Duration
-	Keys  []string // in the config of the backend, that add up to it
+	Pause time.Duration // most that a job waits with its devices
+	Keys  []string      // in the config of the backend, that add up to it
 	// Event is when something first comes of a start that is an event to the pipeline, after which rounds on events follow; 0 for nothing before the job
 	// computes. EventKey says so.
 	Event    time.Duration
-	EventKey string
+	EventKey string // key in the config of the backend that says how long; empty where none does
 }
 
 // Run says what a backend of real machines is opened for.
@@ -97,22 +97,25 @@ type Operated interface {
 	WriteSnapshot(ctx context.Context, to io.Writer) error
 }
 
-// ForecastReporter is a backend that tells the owners of jobs what is expected of them. It may be told from any goroutine, and keeps the list.
+// ForecastReporter is a backend that reports to the owners of jobs what is expected of them. It may be called from any goroutine, and keeps the list.
 type ForecastReporter interface {
+	// ReportForecasts replaces what the owners were told before.
 	ReportForecasts(jobs []Expected)
 }
 
 // Expected is what is expected of a job that has not ended.
 type Expected struct {
-	Job          core.JobID
-	AtSeconds    float64
+	Job          core.JobID   // that is expected to start or end
+	AtSeconds    float64      // moment of the forecast, in seconds of the run
 	Position     int          // among those that wait; 0 for one that runs
 	Start, End   ExpectedBand // Start is the zero value for one that runs
 	Judged, Held int          // bands like the one that comes first, so far
 }
 
 // ExpectedBand is where a moment lies, in seconds of the run; +Inf for not foreseen.
-type ExpectedBand struct{ Low, Median, High float64 }
+type ExpectedBand struct {
+	Low, Median, High float64 // ends and median of the interval
+}
 
 // Expecting is a backend that knows of jobs before their moment of submission.
 type Expecting interface {
@@ -143,16 +146,16 @@ type Coming struct {
 // JobFile is a file of jobs as its submitter sees it.
 type JobFile struct {
 	Name string // for diagnostics
-	Text []byte
+	Text []byte // as the submitter wrote it
 	Dir  string // the submitter's working folder, absolute: where jobs run that do not say, and what their folders are relative to
 }
 
 // Log names the output of one replica of a job.
 type Log struct {
-	Job    string
-	Rank   int
-	Stderr bool // standard error instead of standard output
-	Follow bool // until the job has ended
+	Job    string // name of the job
+	Rank   int    // of the replica, from 0
+	Stderr bool   // standard error instead of standard output
+	Follow bool   // until the job has ended
 }
 
 // Ticking is implemented by a backend whose time goes on between rounds.

@@ -7,17 +7,17 @@ import (
 
 // Build says what the running program was built from.
 type Build struct {
-	Version      string       `json:"version"` // of Quartet
-	Commit       string       `json:"commit"`  // of the program's own repository
-	Go           string       `json:"go"`
-	Platform     string       `json:"platform"`
-	Dependencies []Dependency `json:"dependencies"`
+	Version      string       `json:"version"`      // of Quartet
+	Commit       string       `json:"commit"`       // of the program's own repository
+	Go           string       `json:"go"`           // version of Go
+	Platform     string       `json:"platform"`     // operating system and processor, such as linux/amd64
+	Dependencies []Dependency `json:"dependencies"` // modules that were linked
 }
 
 // Dependency is a module that the program was built with.
 type Dependency struct {
-	Module  string `json:"module"`
-	Version string `json:"version"`
+	Module  string `json:"module"`  // path of the module
+	Version string `json:"version"` // of the module
 }
 
 const (

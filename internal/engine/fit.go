@@ -10,6 +10,7 @@ import (
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -45,19 +46,14 @@ func (c *Composition) checkFit(ctx context.Context, cluster *core.Cluster, w *wo
 	return nil
 }
 
-// growing is a backend that knows which nodes are to join: the cluster that they make of c.
-type growing interface {
-	Grown(c *core.Cluster) *core.Cluster
-}
-
 // grown is the cluster with all nodes that are to join, and as many of pools as there may be.
 func (c *Composition) grown(cluster *core.Cluster) (*core.Cluster, error) {
 	opener, err := c.Backend.New(c.Seed, nil)
 	if err != nil {
 		return nil, err
 	}
-	if grows, ok := opener.(growing); ok {
-		cluster = grows.Grown(cluster)
+	if can := backend.OpenerAbilitiesOf(opener); can.Joining != nil {
+		cluster = can.Joining.Grown(cluster)
 	}
 	if slices.Contains(opener.Capabilities(), core.CapabilityScaleCluster) {
 		cluster = full(cluster)

@@ -20,26 +20,26 @@ const ManifestSchema = "quartet.manifest/v1"
 // Manifest is what it takes to repeat a run byte for byte. It holds no time and nothing of the machine but the paths
 // of the inputs.
 type Manifest struct {
-	Schema      string          `json:"schema"`
-	Name        string          `json:"name"`
-	Seed        uint64          `json:"seed"`
-	Quartet     string          `json:"quartet"` // version
-	Commit      string          `json:"commit"`
-	Go          string          `json:"go"`
+	Schema      string          `json:"schema"`                    // ManifestSchema, of the version that wrote it
+	Name        string          `json:"name"`                      // of the run
+	Seed        uint64          `json:"seed"`                      // of the run
+	Quartet     string          `json:"quartet"`                   // version
+	Commit      string          `json:"commit"`                    // of the program's own repository
+	Go          string          `json:"go"`                        // version of Go
 	Interrupted bool            `json:"interrupted"`               // the outputs are those of a part of the run
 	Failed      string          `json:"failed,omitempty"`          // why the run failed; the outputs are those up to then
 	Config      string          `json:"config"`                    // in force at the end; resolved, YAML
 	Earlier     []EarlierConfig `json:"earlier_configs,omitempty"` // in force before, oldest first
 	Plugins     []Plugin        `json:"plugins,omitempty"`         // those that took part
-	Inputs      []Digest        `json:"inputs"`
-	Outputs     []Digest        `json:"outputs"`
+	Inputs      []Digest        `json:"inputs"`                    // files that the run read
+	Outputs     []Digest        `json:"outputs"`                   // files that the run wrote, but for the summary and the manifest
 }
 
 // Plugin names a plugin and its content.
 type Plugin struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-	SHA256  string `json:"sha256"`
+	Name    string `json:"name"`    // as configs name it
+	Version string `json:"version"` // as the plugin tells it
+	SHA256  string `json:"sha256"`  // of its program, hex
 }
 
 func digestsOf(inputs []workload.Input) []Digest {

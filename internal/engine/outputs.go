@@ -28,8 +28,8 @@ const (
 
 // Digest names a file and its content.
 type Digest struct {
-	File   string `json:"file"`
-	SHA256 string `json:"sha256"`
+	File   string `json:"file"`   // name of an output, or path of an input
+	SHA256 string `json:"sha256"` // of its bytes, hex
 }
 
 // outputs writes the files of a run. They keep temporary names until commit, so that a folder never holds the files of

@@ -12,13 +12,13 @@ import (
 
 // Plan is what the next round of a run would do.
 type Plan struct {
-	Round      int
-	NowSeconds float64 // moment of the round
-	Cluster    *core.Cluster
-	Changes    []core.Change
+	Round      int                         // number of the round, from 1
+	NowSeconds float64                     // moment of the round
+	Cluster    *core.Cluster               // as it is before the round
+	Changes    []core.Change               // that the round decides
 	Names      map[core.JobID]string       // of the jobs that were submitted until then
 	Verdicts   map[core.JobID]core.Verdict // of each job, the last one
-	Unfinished []*core.Job
+	Unfinished []*core.Job                 // jobs that were submitted and have not ended
 }
 
 // Plan holds the next round of a run whose scheduler wrote a snapshot, or the first round when the name of the snapshot is
@@ -37,23 +37,10 @@ type planHooks struct {
 
 // planNext is Plan with hooks.
 func (c *Composition) planNext(ctx context.Context, snapshot string, by planHooks) (*Plan, error) {
-	jobs, err := LoadWorkload(ctx, c.Config, c.logger())
-	if err != nil {
-		return nil, err
-	}
 	cluster := c.BuildCluster()
-	if snapshot == "" {
-		if err := c.checkFit(ctx, cluster, jobs.Foreseen()); err != nil {
-			return nil, err
-		}
-	}
-	stages, err := BuildStages(c.Config, c.logger())
+	stages, world, simulated, err := c.openPlan(ctx, snapshot, cluster)
 	if err != nil {
 		return nil, err
-	}
-	world, simulated, err := c.preview(ctx, snapshot, cluster, jobs)
-	if err != nil {
-		return nil, errors.Join(err, discardStages(&stages))
 	}
 	can := backend.AbilitiesOf(world)
 	defer closeReactive(can)
@@ -88,6 +75,26 @@ func (c *Composition) planNext(ctx context.Context, snapshot string, by planHook
 	}
 	p.NowSeconds, p.Changes, p.Unfinished = pipeline.NowSeconds(), world.Changes(), pipeline.Unfinished()
 	return p, nil
+}
+
+// openPlan makes the policies, and opens the backend without starting anything.
+func (c *Composition) openPlan(ctx context.Context, snapshot string, cluster *core.Cluster) (s core.Stages, world backend.Preview, simulated bool, err error) {
+	jobs, err := LoadWorkload(ctx, c.Config, c.logger())
+	if err != nil {
+		return s, nil, false, err
+	}
+	if snapshot == "" {
+		if err := c.checkFit(ctx, cluster, jobs.Foreseen()); err != nil {
+			return s, nil, false, err
+		}
+	}
+	if s, err = BuildStages(c.Config, c.logger()); err != nil {
+		return s, nil, false, err
+	}
+	if world, simulated, err = c.preview(ctx, snapshot, cluster, jobs); err != nil {
+		return s, nil, false, errors.Join(err, discardStages(&s))
+	}
+	return s, world, simulated, nil
 }
 
 // preview opens the backend without starting anything. That of a simulation knows of submissions at their own time.

@@ -28,18 +28,18 @@ import (
 
 // Result is what a run came to.
 type Result struct {
-	Summary     *metrics.Summary
-	Text        []byte        // Summary as in summary.json
-	Jobs        []metrics.Job // every submitted job, in order of submission; nil with Composition.Brief
-	Unfinished  []*core.Job   // those of the measured jobs that have not ended
-	Interrupted bool          // the context ended before the run did
-	EndSeconds  float64       // of the run
-	Dir         string        // that holds the files; empty when none were written
-	ReplacedRun bool          // Dir held the same run before, whose files these replace
-	Files       []File        // all but summary.json and manifest.json, which depend on how long the run took or on these
-	Inputs      []Digest
-	Outputs     []Digest
-	Plugins     []Plugin // that took part
+	Summary     *metrics.Summary // figures of the run
+	Text        []byte           // Summary as in summary.json
+	Jobs        []metrics.Job    // every submitted job, in order of submission; nil with Composition.Brief
+	Unfinished  []*core.Job      // those of the measured jobs that have not ended
+	Interrupted bool             // the context ended before the run did
+	EndSeconds  float64          // of the run
+	Dir         string           // that holds the files; empty when none were written
+	ReplacedRun bool             // Dir held the same run before, whose files these replace
+	Files       []File           // all but summary.json and manifest.json, which depend on how long the run took or on these
+	Inputs      []Digest         // files that the run read
+	Outputs     []Digest         // digests of Files
+	Plugins     []Plugin         // that took part
 
 	failure error
 }
@@ -59,16 +59,16 @@ func (c *Composition) Run(ctx context.Context) (*Result, error) {
 
 // Session is a run that is about to begin.
 type Session struct {
-	Config    *configs.Config
-	Cluster   *core.Cluster
-	Workload  *workload.Workload
-	Backend   core.Backend // as the pipeline sees it
-	World     core.Backend // as it was opened
-	State     string       // folder that holds the state of a run on real machines
-	Collector *metrics.Collector
-	Stopwatch func() time.Duration // time since the run began
-	Troubles  func() []metrics.Trouble
-	Tuning    func() *metrics.Tuning // what a search for hyper-parameters has come to; nil where there is none
+	Config    *configs.Config          // of the run
+	Cluster   *core.Cluster            // as the run begins
+	Workload  *workload.Workload       // jobs of the run, as far as they are known
+	Backend   core.Backend             // as the pipeline sees it
+	World     core.Backend             // as it was opened
+	State     string                   // folder that holds the state of a run on real machines
+	Collector *metrics.Collector       // measures the run
+	Stopwatch func() time.Duration     // time since the run began
+	Troubles  func() []metrics.Trouble // lists the plugins that failed so far
+	Tuning    func() *metrics.Tuning   // what a search for hyper-parameters has come to; nil where there is none
 }
 
 // Attachment is what someone who watches a run or gives it orders puts between the pipeline and what it works with.
@@ -524,12 +524,8 @@ func (e *execution) conclude(ctx context.Context, interrupted bool, failure erro
 		interrupted = false // it was to go on until then
 	}
 	failure = errors.Join(failure, e.policies.close(e.can.Memory != nil && (interrupted || failure != nil)))
-	end := e.pipeline.NowSeconds()
-	if e.can.Clock != nil && (interrupted || stopped && len(e.cluster.Pools) > 0) { // pools cost until then
-		end = max(end, e.can.Clock.Present())
-	}
 	r := &Result{
-		Interrupted: interrupted, EndSeconds: end, Inputs: append(e.inputs, e.policies.inputs...), Dir: e.dir, ReplacedRun: e.replaced,
+		Interrupted: interrupted, EndSeconds: e.endSeconds(interrupted, stopped), Inputs: append(e.inputs, e.policies.inputs...), Dir: e.dir, ReplacedRun: e.replaced,
 		Unfinished: e.window.Among(unfinished), Plugins: e.pluginsUsed(), failure: failure,
 	}
 	if err := e.summarize(r, append(unfinished, ended...)); err != nil {
@@ -542,6 +538,15 @@ func (e *execution) conclude(ctx context.Context, interrupted bool, failure erro
 		r.failure = ctx.Err()
 	}
 	return r, r.failure
+}
+
+// endSeconds is when the run ended. A live one that was interrupted goes on until now, and so does what pools cost.
+func (e *execution) endSeconds(interrupted, stopped bool) float64 {
+	end := e.pipeline.NowSeconds()
+	if e.can.Clock != nil && (interrupted || stopped && len(e.cluster.Pools) > 0) {
+		end = max(end, e.can.Clock.Present())
+	}
+	return end
 }
 
 // summarize completes the result, and the files that list what came of jobs, with those that have not ended or whose end the pipeline was

@@ -17,13 +17,13 @@ import (
 
 // Twin is a run as it stands, and what was learned of it: what may become of it can be simulated, and nothing that runs is touched.
 type Twin struct {
-	Snapshot   *twin.RunSnapshot
-	Model      *twin.WorkloadModel
-	Forecaster *twin.Forecaster
-	Round      int // the last one
-	NowSeconds float64
-	Cluster    *core.Cluster
-	Names      map[core.JobID]string
+	Snapshot   *twin.RunSnapshot     // run after its last round
+	Model      *twin.WorkloadModel   // what the run taught
+	Forecaster *twin.Forecaster      // knows how good earlier forecasts were
+	Round      int                   // the last one
+	NowSeconds float64               // moment of that round, in seconds of the run
+	Cluster    *core.Cluster         // after that round
+	Names      map[core.JobID]string // of the jobs that were submitted
 
 	composition *Composition
 	simulating  func()
@@ -39,8 +39,8 @@ type Twin struct {
 
 // Forecasting says how forecasts are made.
 type Forecasting struct {
-	Model twin.WorkloadModelOptions
-	Draws int // 0 for as many as are worth their time
+	Model twin.WorkloadModelOptions // what is assumed of jobs and machines
+	Draws int                       // 0 for as many as are worth their time
 	// Rehearsals is how many forecasts are made of earlier moments of a simulation, so that bands are calibrated by what became of them. Of a run on real machines, of which it is
 	// not known how long it is, the moments are farther and farther apart: each four times this part later than the one before.
 	Rehearsals int

@@ -23,7 +23,7 @@ import (
 type Change struct {
 	Drain []string      // nodes that no job is to be on any more, by name
 	For   time.Duration // until they are ready again; 0 for never
-	Add   []MoreNodes
+	Add   []MoreNodes   // nodes that join
 	// Policy is a config whose policies and rounds take the place of those of the run; nil for none.
 	Policy  *configs.Config
 	Submit  []workload.Job // at once
@@ -33,25 +33,20 @@ type Change struct {
 // MoreNodes join at once, and stay.
 type MoreNodes struct {
 	Like  string // a pool, a group of nodes, or a node
-	Count int
-}
-
-// Nothing reports whether the change is none.
-func (c *Change) Nothing() bool {
-	return len(c.Drain)+len(c.Add)+len(c.Submit) == 0 && c.Policy == nil
+	Count int    // nodes, at least 1
 }
 
 // WhatIf is two futures of a run, one without and one with a change, each of them simulated several times.
 type WhatIf struct {
-	Round         int // the next one, in which the change takes effect
-	NowSeconds    float64
-	ToSeconds     float64 // +Inf for until the present jobs have ended
-	Draws         int
-	Without, With Outlook
-	Moves         []Move // what the next round decides in either, by JobID
-	Measures      []Measured
-	Shifts        []Shift // by JobID
-	Notes         []string
+	Round         int        // the next one, in which the change takes effect
+	NowSeconds    float64    // moment of that round, in seconds of the run
+	ToSeconds     float64    // +Inf for until the present jobs have ended
+	Draws         int        // futures of either kind
+	Without, With Outlook    // next round of either future
+	Moves         []Move     // what the next round decides in either, by JobID
+	Measures      []Measured // figures of both, in a fixed order
+	Shifts        []Shift    // by JobID
+	Notes         []string   // what to know when reading the figures
 
 	before *core.View
 	names  map[core.JobID]string
@@ -59,16 +54,16 @@ type WhatIf struct {
 
 // Outlook is the next round of a future.
 type Outlook struct {
-	Cluster *core.Cluster
-	Changes []core.Change
-	Waiting []*core.Job // after the round
+	Cluster *core.Cluster // after the round
+	Changes []core.Change // that the round decides
+	Waiting []*core.Job   // after the round
 	view    *core.View
 }
 
 // Move is what the next round decides of a job.
 type Move struct {
-	Job           core.JobID
-	Name          string
+	Job           core.JobID   // that is moved
+	Name          string       // of the job
 	Before        []core.Seat  // that it holds
 	Without, With *core.Change // nil for none
 	Same          bool         // both decide the same
@@ -76,8 +71,8 @@ type Move struct {
 
 // Measured is a figure of both futures: its mean over the draws.
 type Measured struct {
-	Name          string // such as mean_jct_seconds
-	Without, With float64
+	Name          string         // such as mean_jct_seconds
+	Without, With float64        // means over the draws, in the unit that Name says
 	Change        float64        // mean difference
 	Interval      stats.Interval // of the difference, over the draws, paired
 }
@@ -95,14 +90,14 @@ const (
 
 // Shift is how a job fares in both futures. Moments are medians over the draws, in seconds of the run; +Inf for not foreseen.
 type Shift struct {
-	Job                     core.JobID
-	Name                    string
-	Submitted               bool // by the change
-	RejectedWithout         bool // in half of the draws, or more
-	Rejected                bool // the same, with the change
-	StartWithout, StartWith float64
-	EndWithout, EndWith     float64
-	Later                   twin.Band // by how much it ends later with the change, in seconds; below 0 for earlier. It is of the draws alone
+	Job                     core.JobID // that is shifted
+	Name                    string     // of the job
+	Submitted               bool       // by the change
+	RejectedWithout         bool       // in half of the draws, or more
+	Rejected                bool       // the same, with the change
+	StartWithout, StartWith float64    // seconds of the run; +Inf for not within the horizon
+	EndWithout, EndWith     float64    // seconds of the run; +Inf for not within the horizon
+	Later                   twin.Band  // by how much it ends later with the change, in seconds; below 0 for earlier. It is of the draws alone
 }
 
 // Check tells what is wrong with a change of the run. Positions name flags of the command plan.

@@ -94,47 +94,14 @@ func newWorkloadDriver(ctx context.Context, to workload.Reacting, driven backend
 	return d
 }
 
-// ObserveRound queues what became of jobs in a round.
+// ObserveRound queues what became of jobs in a round, in order of time.
 func (d *workloadDriver) ObserveRound(r *core.Report) error {
 	var list []jobResult
-	add := func(id core.JobID, what workload.Result) {
-		what.Job = d.names[id]
-		list = append(list, jobResult{what, id})
-	}
 	for i := range r.Events {
-		switch e := &r.Events[i]; e.Kind {
-		case core.JobSubmitted:
-			d.names[e.Job] = e.Spec.Name
-		case core.JobReported:
-			if e.Metric == d.to.Metric() {
-				add(e.Job, workload.Result{Kind: workload.JobReported, AtSeconds: e.AtSeconds, Step: e.Step, Value: e.Value})
-			}
-		case core.JobFinished:
-			what := workload.Result{Kind: workload.JobFinished, AtSeconds: e.AtSeconds}
-			if e.Early != core.NoReason {
-				what.Kind, what.Reason = workload.JobEndedEarly, e.Early
-			}
-			add(e.Job, what)
-		case core.JobFailed, core.JobCancelled:
-			add(e.Job, workload.Result{Kind: workload.JobFailed, AtSeconds: e.AtSeconds})
-		}
+		list = d.addEvent(list, &r.Events[i])
 	}
-	now := r.View.NowSeconds
 	for i := range r.Changes {
-		switch c := &r.Changes[i]; c.Action {
-		case core.Finish:
-			add(c.Job, workload.Result{Kind: workload.JobEndedEarly, AtSeconds: now, Reason: c.Reason})
-		case core.Discard:
-			add(c.Job, workload.Result{Kind: workload.JobFailed, AtSeconds: now, Reason: c.Reason})
-		case core.Pause:
-			d.paused[c.Job] = true
-			add(c.Job, workload.Result{Kind: workload.JobPaused, AtSeconds: now, Reason: c.Reason})
-		case core.Start:
-			if d.paused[c.Job] {
-				delete(d.paused, c.Job)
-				add(c.Job, workload.Result{Kind: workload.JobResumed, AtSeconds: now})
-			}
-		}
+		list = d.addChange(list, &r.Changes[i], r.View.NowSeconds)
 	}
 	if len(list) == 0 {
 		return nil
@@ -142,7 +109,7 @@ func (d *workloadDriver) ObserveRound(r *core.Report) error {
 	slices.SortStableFunc(list, func(a, b jobResult) int {
 		return cmp.Or(cmp.Compare(a.AtSeconds, b.AtSeconds), cmp.Compare(a.id, b.id))
 	})
-	h := roundResults{atSeconds: now}
+	h := roundResults{atSeconds: r.View.NowSeconds}
 	for i := range list {
 		h.results = append(h.results, list[i].Result)
 	}
@@ -151,6 +118,52 @@ func (d *workloadDriver) ObserveRound(r *core.Report) error {
 	d.queue = append(d.queue, h)
 	d.more.Signal()
 	return nil
+}
+
+// add adds what became of a job, by its name.
+func (d *workloadDriver) add(list []jobResult, id core.JobID, what workload.Result) []jobResult {
+	what.Job = d.names[id]
+	return append(list, jobResult{what, id})
+}
+
+// addEvent adds what an event says of a job, if the workload has to know.
+func (d *workloadDriver) addEvent(list []jobResult, e *core.Event) []jobResult {
+	switch e.Kind {
+	case core.JobSubmitted:
+		d.names[e.Job] = e.Spec.Name
+	case core.JobReported:
+		if e.Metric == d.to.Metric() {
+			return d.add(list, e.Job, workload.Result{Kind: workload.JobReported, AtSeconds: e.AtSeconds, Step: e.Step, Value: e.Value})
+		}
+	case core.JobFinished:
+		what := workload.Result{Kind: workload.JobFinished, AtSeconds: e.AtSeconds}
+		if e.Early != core.NoReason {
+			what.Kind, what.Reason = workload.JobEndedEarly, e.Early
+		}
+		return d.add(list, e.Job, what)
+	case core.JobFailed, core.JobCancelled:
+		return d.add(list, e.Job, workload.Result{Kind: workload.JobFailed, AtSeconds: e.AtSeconds})
+	}
+	return list
+}
+
+// addChange adds what the round decided of a job, if the workload has to know.
+func (d *workloadDriver) addChange(list []jobResult, c *core.Change, now float64) []jobResult {
+	switch c.Action {
+	case core.Finish:
+		return d.add(list, c.Job, workload.Result{Kind: workload.JobEndedEarly, AtSeconds: now, Reason: c.Reason})
+	case core.Discard:
+		return d.add(list, c.Job, workload.Result{Kind: workload.JobFailed, AtSeconds: now, Reason: c.Reason})
+	case core.Pause:
+		d.paused[c.Job] = true
+		return d.add(list, c.Job, workload.Result{Kind: workload.JobPaused, AtSeconds: now, Reason: c.Reason})
+	case core.Start:
+		if d.paused[c.Job] {
+			delete(d.paused, c.Job)
+			return d.add(list, c.Job, workload.Result{Kind: workload.JobResumed, AtSeconds: now})
+		}
+	}
+	return list
 }
 
 // next waits for the results of a round. They are the last when no others wait; is is false when the run has ended.

@@ -52,7 +52,7 @@ type Decision struct {
 	Action Action
 	// Step and Value are the result that it is judged by; of a trial that waits or stops.
 	Step, Value float64
-	// Rung is the number of the rung, from 0, that the result is of; -1 where there are no rungs. It is number Rank of Of results there, of which the best Keep go on.
+	// Rung is the number of the rung, from 0, that the result is of; -1 where there are no rungs. It is number Rank of RungSize results there, of which the best Keep go on.
 	Rung, Rank, RungSize, Keep int
 	// Threshold is what its best value was held against, where there are no rungs; NaN otherwise.
 	Threshold float64
