@@ -160,18 +160,18 @@ func (s *state) checkTogether(component string, grants []Grant, placed []Placeme
 func (p *Pipeline) takeStanding(component string, policy any, grants int) error {
 	s := &p.state
 	now := s.view.NowSeconds
-	told := Standing{UntilSeconds: now}
+	answer := Standing{UntilSeconds: now}
 	if steady, ok := policy.(Steady); ok {
-		told = steady.Standing()
+		answer = steady.Standing()
 	}
-	if math.IsNaN(told.UntilSeconds) {
-		return s.broken(component, -1, RuleStandingSane, "stands until %v", told.UntilSeconds)
+	if math.IsNaN(answer.UntilSeconds) {
+		return s.broken(component, -1, RuleStandingSane, "stands until %v", answer.UntilSeconds)
 	}
-	if told.IfSeated < 0 || told.IfSeated > grants {
-		return s.broken(component, -1, RuleStandingSane, "stands if %d grants of %d are seated", told.IfSeated, grants)
+	if answer.IfSeated < 0 || answer.IfSeated > grants {
+		return s.broken(component, -1, RuleStandingSane, "stands if %d grants of %d are seated", answer.IfSeated, grants)
 	}
-	p.standing.UntilSeconds = min(p.standing.UntilSeconds, max(told.UntilSeconds, now))
-	p.standing.IfSeated = max(p.standing.IfSeated, told.IfSeated) // of no other stage than the allocator
+	p.standing.UntilSeconds = min(p.standing.UntilSeconds, max(answer.UntilSeconds, now))
+	p.standing.IfSeated = max(p.standing.IfSeated, answer.IfSeated) // of no other stage than the allocator
 	return nil
 }
 

@@ -144,7 +144,7 @@ func (s *state) expect(j *Job, v *Verdict) {
 	}
 }
 
-// expectsOther reports whether a job was told another moment at which nodes come, or none.
+// expectsOther reports whether a job was given another moment at which nodes come, or none.
 func (s *state) expectsOther(v *Verdict) bool {
 	return v.Reason == AwaitingNodes && v.ExpectedSeconds != s.marks[v.Job].expected
 }

@@ -22,13 +22,13 @@ type Backend interface {
 	// then on. Unavailable says that it cannot tell for a while, and ErrFenced that another scheduler took over. Any other error
 	// is a malfunction that ends the run.
 	Next(ctx context.Context, w Wake) (Observation, error)
-	// Apply takes in the changes of a round, as of the observation last told. It returns once they outlive the scheduler,
+	// Apply takes in the changes of a round, as of the last observation. It returns once they outlive the scheduler,
 	// where jobs do, and need not wait for them to be carried out: a job that is to run on devices that another one has not
 	// let go of starts when they are free. Applying the changes of a round again has no further effect; Change.Round tells
 	// a repetition from a new decision.
 	//
 	// A change for a job that has ended, or lost its devices, since the observation has no effect, for the pipeline is yet to
-	// be told. What becomes of the others is told as events: a start that comes to nothing, because its node is down, as
+	// be told. What becomes of the others is reported as events: a start that comes to nothing, because its node is down, as
 	// JobInterrupted; the end of a job that was faster than its stop, as that. An error, for a job that was never submitted
 	// say, is a malfunction that ends the run; some changes may have been taken in. After Unavailable the same changes are
 	// applied again.
@@ -46,13 +46,13 @@ type Wake struct {
 	// OnEvents wakes the pipeline at the very moment of an event, except for JobProgressed and JobReported, which stay on the grid.
 	OnEvents bool
 	// OnReports has JobReported wake the pipeline: at the next multiple of the interval, and at its very moment without one. Otherwise a
-	// report is told with whatever comes next; a backend of real machines may wake the pipeline for it within seconds, for those who watch.
+	// report comes with the next event; a backend of real machines may wake the pipeline for it within seconds, for those who watch.
 	OnReports bool
 }
 
-// Observation is what a backend tells at a round. The events are valid until the next call of Next. None is later than
-// NowSeconds, and none that is told for the first time is earlier than the observation before: what a backend learns too
-// late, such as that a job ended before it was stopped, it tells as of then.
+// Observation is what a backend reports at a round. The events are valid until the next call of Next. None is later than
+// NowSeconds, and none that is reported for the first time is earlier than the observation before: what a backend learns too
+// late, such as that a job ended before it was stopped, it reports as of then.
 type Observation struct {
 	NowSeconds float64 // moment of the round, in seconds of the run
 	Events     []Event // what happened since the round before, in order of time

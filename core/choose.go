@@ -8,7 +8,7 @@ import (
 
 // Chooser chooses between compositions while a run goes on. One that is a Snapshotter goes on where it was when the run does.
 type Chooser interface {
-	// Choose is asked between two rounds, by the goroutine that holds them, when all observers were told of the first. The composition that it
+	// Choose is asked between two rounds, by the goroutine that holds them, when all observers have seen the first. The composition that it
 	// returns takes over as by Pipeline.Replace; nil leaves those that decide. Of rounds that an earlier scheduler held, it is not asked.
 	Choose(ctx context.Context, p *Pipeline) (*Composition, error)
 }

@@ -23,7 +23,7 @@ func (p Position) String() string {
 	}
 }
 
-// Diagnostic is one problem in an input, told so that the user can mend it without looking elsewhere.
+// Diagnostic is one problem in an input, described so that the user can fix it without looking elsewhere.
 type Diagnostic struct {
 	Position Position // place in the input; the zero value means unknown
 	Path     string   // place in a config, such as "pipeline.allocation[0].config"; empty for other inputs

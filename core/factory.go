@@ -14,16 +14,16 @@ type Info struct {
 	Description  string       // idea, deviations from the source, limits
 	Source       string       // paper, section or equation; empty for ideas of nobody in particular
 	Capabilities []Capability // that the backend must have
-	// OneType is told by an allocator that grants a job devices of one accelerator type at a time, even one that mixes
+	// OneType is set by an allocator that grants a job devices of one accelerator type at a time, even one that mixes
 	// types: a job that needs more than any type has is then rejected, instead of waiting for ever.
 	OneType bool
-	// Counts is told by a placer that counts CPUs and memory, and Sharing by one that seats jobs that share devices in these ways: a cluster where
+	// Counts is set by a placer that counts CPUs and memory, and Sharing by one that seats jobs that share devices in these ways: a cluster where
 	// that matters takes no other. Sharing of an allocator are the ways, of which it needs one; none for one that needs no sharing.
 	Counts  bool
 	Sharing []Sharing // ways of sharing devices that the component knows
-	// Divides is told by a placer that decides the CPUs and the memory of jobs, which the cluster then has to count.
+	// Divides is set by a placer that decides the CPUs and the memory of jobs, which the cluster then has to count.
 	Divides bool
-	// Packs is told by a placer that decides by itself who shares a device, whatever groups the allocator makes.
+	// Packs is set by a placer that decides by itself who shares a device, whatever groups the allocator makes.
 	Packs bool
 }
 

@@ -29,7 +29,7 @@ type inheritance struct {
 }
 
 // Fork is the pipeline as it stands between two rounds, with nobody to decide: see Decide. Nothing that becomes of one of the two is seen by the other.
-// It tells no observers, has no memory, and scales nothing until it is told how. O(jobs submitted so far + what the unfinished ones hold).
+// It has no observers and no memory, and scales nothing until Decide completes it. O(jobs submitted so far + what the unfinished ones hold).
 func (p *Pipeline) Fork() *Pipeline {
 	f := &Pipeline{
 		rounds: p.rounds, stopwatch: p.stopwatch, keepsDevices: p.keepsDevices, wakeOnReports: p.wakeOnReports, standing: p.standing,
@@ -46,13 +46,13 @@ func (p *Pipeline) Fork() *Pipeline {
 
 // ViewAfter is the state of the run after an observation, and before anything is decided. The run stays as it is, and the events are not changed. O(Fork + events).
 func (p *Pipeline) ViewAfter(seen Observation) (*View, error) {
-	var told state
-	told.forkFrom(&p.state)
+	var after state
+	after.forkFrom(&p.state)
 	seen.Events = slices.Clone(seen.Events)
-	if err := told.observe(seen); err != nil {
+	if err := after.observe(seen); err != nil {
 		return nil, err
 	}
-	return &told.view, nil
+	return &after.view, nil
 }
 
 // behindOf is what the stages of the next round take up that others learned, where these decided so far.

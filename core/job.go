@@ -47,7 +47,7 @@ type JobSpec struct {
 	Utilisation  float64     // of a device by a replica that has it alone, 0..1; 0 when unknown
 	// DeviceMemoryGB is the memory of its device that each replica needs; 0 when unknown.
 	DeviceMemoryGB float64
-	// SlowdownTolerance is the part of its speed alone that its owner lets go, 0..1, for sharing devices; 0 when not told.
+	// SlowdownTolerance is the part of its speed alone that its owner lets go, 0..1, for sharing devices; 0 when unknown.
 	SlowdownTolerance float64
 	// Sensitivity tells how fast the job is by the CPUs and the memory of its replicas; nil when it makes no difference, or nobody knows.
 	Sensitivity *Sensitivity
@@ -93,7 +93,7 @@ func (i Iteration) Alone() float64 {
 type Truth struct {
 	Measurements []Measurement // every configuration that was measured
 	Gradients    Gradients     // at the start of training
-	// Steps is how long the whole training takes by total batch, ascending; in between it is on straight lines. nil when not told.
+	// Steps is how long the whole training takes by total batch, ascending; in between it is on straight lines. nil when unknown.
 	Steps []BatchSteps
 }
 
@@ -103,7 +103,7 @@ type BatchSteps struct {
 	Steps float64 // optimizer steps of the whole training at that batch
 }
 
-// Multiplier is how many times the samples of one at the batch from a training at a total batch takes; NaN outside what was told.
+// Multiplier is how many times the samples of one at the batch from a training at a total batch takes; NaN outside what is known.
 func (t *Truth) Multiplier(batch, from int) float64 {
 	return t.steps(batch) * float64(batch) / (t.steps(from) * float64(from))
 }
@@ -187,7 +187,7 @@ type Job struct {
 	Measured  []Measurement
 	Gradients Gradients // latest statistics reported; zero before the first report
 
-	// Reported is what the job told of its metrics, such as its loss, in the order in which they were first told.
+	// Reported is what the job reported of its metrics, such as its loss, in the order in which they first came.
 	Reported []Series
 }
 

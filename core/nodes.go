@@ -18,7 +18,7 @@ func (s *state) takeNode(e *Event) error {
 		}
 	} else {
 		if e.Node < 0 || int(e.Node) >= len(c.Nodes) {
-			return fmt.Errorf("backend told of unknown node %d", e.Node)
+			return fmt.Errorf("backend reported unknown node %d", e.Node)
 		}
 		node := &c.Nodes[e.Node]
 		if node.Health == Gone {
@@ -29,7 +29,7 @@ func (s *state) takeNode(e *Event) error {
 			s.recount()
 		} else {
 			if e.Health > Provisioning {
-				return fmt.Errorf("backend told that node %q is %v, which only its removal says", node.Name, e.Health)
+				return fmt.Errorf("backend reported that node %q is %v, which only its removal says", node.Name, e.Health)
 			}
 			node.Health, node.Unusable = e.Health, e.Unusable&FirstDevices(node.Devices)
 			if node.Health != Provisioning {
@@ -141,13 +141,13 @@ func (s *state) shrink(j *Job, e *Event) error {
 		return nil // it was stopped meanwhile
 	}
 	if len(e.Seats) == 0 {
-		return fmt.Errorf("backend told %v of job %q that has nothing left", e.Kind, j.Name)
+		return fmt.Errorf("backend reported %v of job %q that has nothing left", e.Kind, j.Name)
 	}
 	for _, seat := range e.Seats {
 		if !slices.ContainsFunc(j.Seats, func(had Seat) bool {
 			return had.Node == seat.Node && seat.Devices != 0 && seat.Devices&^had.Devices == 0
 		}) {
-			return fmt.Errorf("backend told %v of job %q to %s, which is no part of %s", e.Kind, j.Name, s.describeSeats(e.Seats), s.describeSeats(j.Seats))
+			return fmt.Errorf("backend reported %v of job %q to %s, which is no part of %s", e.Kind, j.Name, s.describeSeats(e.Seats), s.describeSeats(j.Seats))
 		}
 	}
 	j.settle(e.AtSeconds)
@@ -165,12 +165,12 @@ func (s *state) shrink(j *Job, e *Event) error {
 func (s *state) change(j *Job, e *Event) error {
 	n := e.Spec
 	if n == nil || n.ID != j.ID || n.Name != j.Name {
-		return fmt.Errorf("backend told %v of job %q without its specification", e.Kind, j.Name)
+		return fmt.Errorf("backend reported %v of job %q without its specification", e.Kind, j.Name)
 	}
 	s.keepShare(n)
 	n = s.served(n)
 	if n.MinReplicas < 1 || n.MinReplicas > n.MaxReplicas {
-		return fmt.Errorf("backend told %v of job %q to run on %d to %d replicas", e.Kind, j.Name, n.MinReplicas, n.MaxReplicas)
+		return fmt.Errorf("backend reported %v of job %q to run on %d to %d replicas", e.Kind, j.Name, n.MinReplicas, n.MaxReplicas)
 	}
 	if s.sharing == Mig && j.State == Running && !sameShare(j.JobSpec, n) { // a slice stays as large as it is while it has an owner
 		kept := *n

@@ -8,7 +8,7 @@ import (
 // check refuses numbers of a backend that would spoil what is learned and accounted from them.
 func (e *Event) check(j *Job) error {
 	wrong := func(what string, value any) error {
-		return fmt.Errorf("backend told %v of job %q with %s %v", e.Kind, j.Name, what, value)
+		return fmt.Errorf("backend reported %v of job %q with %s %v", e.Kind, j.Name, what, value)
 	}
 	m, g := &e.Measurement, &e.Gradients
 	switch e.Kind {

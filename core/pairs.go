@@ -111,7 +111,7 @@ func (t *PairTable) Pairs() []Pair {
 	for of, part := range t.parts {
 		first, second := applications[of.application], applications[of.beside]
 		if first > second {
-			continue // told by the other
+			continue // listed by the other
 		}
 		beside := t.parts[pairOf{of.accelerator, of.beside, of.application, of.replicas}]
 		pairs = append(pairs, Pair{types[of.accelerator], [2]string{first, second}, int(of.replicas), [2]float64{part, beside}})

@@ -34,7 +34,7 @@ type Report struct {
 	View     *View     // after the changes
 	Events   []Event   // what happened since the round before, in order of time
 	Ended    []*Job    // jobs that ended since the round before, by JobID
-	Verdicts []Verdict // those that differ from what the job was last told
+	Verdicts []Verdict // those that differ from the last ones of the job
 	Changes  []Change  // what the round decided, applied by the backend already
 	// StageTime is the time each of StageNames took. Nothing else in a report depends on the machine.
 	StageTime   [len(StageNames)]time.Duration
@@ -47,7 +47,7 @@ type Report struct {
 	Promises bool
 	// Guarantees are what the allocator guarantees jobs by tier; the usual ones where it tells none.
 	Guarantees Guarantees
-	// Scaled are the sizes of pools that the backend was told, by the id of the scaler in ScaledBy, which is "pipeline" where the scaler has no
+	// Scaled are the sizes of pools that the backend was given, by the id of the scaler in ScaledBy, which is "pipeline" where the scaler has no
 	// opinion on pools with fewer nodes than their least. Where a number of nodes was cut
 	// to the bounds of the only pool, Cut is what would have been its size; nil otherwise.
 	Scaled   []PoolTarget
@@ -57,7 +57,7 @@ type Report struct {
 	GapRatio float64
 }
 
-// Observer is told about each round after its changes were applied.
+// Observer sees each round after its changes were applied.
 type Observer interface {
 	ObserveRound(r *Report) error
 }
@@ -389,7 +389,7 @@ func (p *Pipeline) wake() Wake {
 }
 
 // StandsUntil is the moment up to which holding another round would change nothing while no event comes: the earliest
-// of those that the stages asked in the last round told, never before that round. A stage that the round had no question
+// of those that the stages asked in the last round named, never before that round. A stage that the round had no question
 // for has no say, for it is not asked again before another one changes its answer.
 func (p *Pipeline) StandsUntil() float64 {
 	s := &p.state

@@ -530,7 +530,7 @@ func TestEventsToldAgain(t *testing.T) {
 		},
 		"of a job that never was": {
 			second: []core.Event{{Kind: core.JobFinished, Job: 1}},
-			want:   []int{1}, err: "round 2: backend told job_finished of unknown job 1",
+			want:   []int{1}, err: "round 2: backend reported job_finished of unknown job 1",
 		},
 	}
 	for name, tc := range cases {

@@ -52,7 +52,7 @@ type Change struct {
 // EventKind is what happened.
 type EventKind uint8
 
-// The kinds of event, in the order in which events of one moment are told.
+// The kinds of event, in the order in which events of one moment are reported.
 const (
 	JobProgressed  EventKind = iota // the rate, the progress or the steps left changed
 	JobMeasured                     // the job ran on a configuration, or its gradient statistics changed
@@ -69,7 +69,7 @@ const (
 	JobShrunk       // a running job lost some of its devices, and goes on with the rest
 	DevicesReleased // a job that was stopped or moved let go of devices
 	JobChanged      // its owner edited the job
-	JobReported     // the job told a value of a metric
+	JobReported     // the job reported a value of a metric
 )
 
 var eventNames = [...]string{

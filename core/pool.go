@@ -84,9 +84,9 @@ func (c *ClampedTarget) String() string {
 
 // Scaling is implemented by a backend whose pools grow and shrink.
 type Scaling interface {
-	// Scale takes in the sizes that pools are to have from a round on. Nodes that are to join are told as NodeAdded, being
+	// Scale takes in the sizes that pools are to have from a round on. Nodes that will join are reported as NodeAdded, being
 	// provisioned, and when they are ready; those that are to leave as draining, and as NodeRemoved once no job is on them. A node
-	// that does not come after all is told as NodeRemoved. The sizes of a round taken in again have no further effect.
+	// that does not come after all is reported as NodeRemoved. The sizes of a round taken in again have no further effect.
 	Scale(ctx context.Context, round int, targets []PoolTarget) error
 }
 

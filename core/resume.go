@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A run outlives its policies. A backend that records its rounds tells them again to the scheduler that comes next, with what
+// A run outlives its policies. A backend that records its rounds replays them to the next scheduler, with what
 // was decided: a round is then taken in one of two ways. The same composition is asked again and must decide alike, which
 // brings its stages to where they were. Any other is not asked: what was decided stands, and gives the facts from which new
 // stages go on. Stages that are Snapshotters also get back what the last stages of their id had learned.
@@ -54,7 +54,7 @@ type Composition struct {
 	Files    []FileRead   // that its components read when they were made
 	Why      string       // it takes over, in one sentence; empty for that the config was changed
 
-	// Begun is told that the stages have taken over from those before them after that many rounds, before they are asked
+	// Begun is called when the stages have taken over from those before them after that many rounds, before they are asked
 	// anything: the moment to end those before. nil for nothing to do. It is called between two rounds.
 	Begun func(rounds int, taken *Resumed)
 }
@@ -152,7 +152,7 @@ func (p *Pipeline) Replace(ctx context.Context, c *Composition) error {
 	}
 }
 
-// errRunEnded is told to whoever wants to take over too late.
+// errRunEnded is the answer to a takeover that comes too late.
 var errRunEnded = errors.New("the run has ended")
 
 // open lets others take over.
@@ -337,7 +337,7 @@ func (p *Pipeline) changedFile(before []FileRead) string {
 // repeat takes in what was decided without asking the stages.
 func (p *Pipeline) repeat(changes []Change) ([]Change, error) {
 	p.standing.IfSeated = 0          // which stages said that decided otherwise
-	p.plan.Cluster = ClusterTarget{} // a backend knows what it was told
+	p.plan.Cluster = ClusterTarget{} // a backend knows what it was given
 	return p.state.repeat(changes)
 }
 

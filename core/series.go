@@ -8,7 +8,7 @@ const MostPoints = 1024
 // mostMetrics is how many metrics of a job are kept: of one that tells more, the first ones.
 const mostMetrics = 64
 
-// Series is what a job reported of one metric, in the order in which it was told. Points are added, and never changed.
+// Series is what a job reported of one metric, in the order of the reports. Points are added, and never changed.
 type Series struct {
 	Metric string  // name of the metric
 	Points []Point // in the order in which they were reported
@@ -21,7 +21,7 @@ type Point struct {
 	AtSeconds float64 // moment of the report, in seconds of the run
 }
 
-// Latest is the point told last; false where there is none.
+// Latest is the last point; false where there is none.
 func (s *Series) Latest() (Point, bool) {
 	if s == nil || len(s.Points) == 0 {
 		return Point{}, false
@@ -39,7 +39,7 @@ func (j *Job) Series(metric string) *Series {
 	return nil
 }
 
-// report takes in a point. A step told before is told again, as after the job was started from a checkpoint: what was told since is forgotten, for
+// report takes in a point. A step may be reported again, as after the job was started from a checkpoint: what was reported since is forgotten, for
 // it is being computed anew.
 func (j *Job) report(metric string, p Point) {
 	at := slices.IndexFunc(j.Reported, func(s Series) bool { return s.Metric == metric })

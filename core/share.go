@@ -97,7 +97,7 @@ func (s Sharing) share(spec *JobSpec) (of Share, divides bool) {
 }
 
 // divide has devices shared in another way from now on: what jobs had until then stays what it was. A run may go on with another way, and its earlier
-// rounds are then told again as they were.
+// rounds are then replayed as they were.
 func (s *state) divide(how Sharing) {
 	s.sharing, s.holders, s.occupancy.current = how, holders{}, false
 	for _, j := range s.view.Jobs {

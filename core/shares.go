@@ -225,7 +225,7 @@ func (l *Shares) OccupySlices(j *JobSpec, seats []Seat, starts []uint8) bool {
 	return true
 }
 
-// take takes slices of a seat on which there is room. It reports false, and takes nothing, where one cannot begin as told.
+// take takes slices of a seat on which there is room. It reports false, and takes nothing, where one cannot begin as asked.
 func (l *Shares) take(j *JobSpec, s Seat, starts []uint8) bool {
 	if len(l.slices) == 0 || j.milli() == 0 {
 		return true

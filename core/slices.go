@@ -3,7 +3,7 @@ package core
 import "github.com/quartet-sched/quartet/core/mig"
 
 // Where slices of devices are, on a cluster that divides them as MIG does. A seat is a set of devices, and a placer chooses these only: where the slice of
-// a device begins follows from what others have of it when the job comes. So it is the same whenever the changes of a run are told again, and no record
+// a device begins follows from what others have of it when the job comes. So it is the same whenever the changes of a run are replayed, and no record
 // and no answer of a placer needs it. A job keeps its slices for as long as it keeps all of its seats.
 
 // Sliced is where the slices of a job begin. It is behind a pointer, since there are many jobs, and most have none.

@@ -36,7 +36,7 @@ type Promiser interface {
 type Reviewer interface {
 	Admitter
 	// Review answers for admitted jobs and for those that a reviewer holds back, in JobID order; one without a verdict stays as it is. It is asked before
-	// the other stages of a round, when admitted jobs told of their metrics since the round before, or jobs are held back; jobs are all of these, by
+	// the other stages of a round, when admitted jobs reported their metrics since the round before, or jobs are held back; jobs are all of these, by
 	// JobID. While some are held back, a round in which anything happened is followed by another, so that a reviewer can wait for what comes of it; it is
 	// also asked again at the moment up to which its answer stands, if it is Steady.
 	// End ends a job, which counts as completed, with the reason of the verdict. Defer takes the devices and the admission of a job that is not pinned:
@@ -84,13 +84,13 @@ type FileReader interface {
 
 // FileRead is a file as a component found it.
 type FileRead struct {
-	Path   string // as the component was told it
+	Path   string // as the config names it
 	SHA256 string // of its bytes, hex; "" where there was no such file
 }
 
 // Discarder is implemented by a stage that leaves what it learned to later runs when it is closed.
 type Discarder interface {
-	// Discard ends the stage and leaves nothing: the run goes on later and is told again, or it was none. It is called instead
+	// Discard ends the stage and leaves nothing: the run is resumed later and replayed, or it was none. It is called instead
 	// of Close.
 	Discard() error
 }
@@ -98,7 +98,7 @@ type Discarder interface {
 // Historian is implemented by an elasticity, or a Reviewer, that learns from how jobs end.
 type Historian interface {
 	// Ended tells the jobs that ended since the round before, by JobID, before Respond, or before Review, and also when no job is asked about.
-	// Progress is the work done and State says how they ended; a reviewer is not told of those that reviewers ended, or admission rejected. The jobs are
+	// Progress is the work done and State says how they ended; a reviewer does not see those that reviewers ended, or admission rejected. The jobs are
 	// valid during the call only.
 	Ended(ctx context.Context, v *View, jobs []*Job) error
 }
@@ -113,7 +113,7 @@ type ClusterScaler interface {
 // steady, the pipeline sleeps until something happens or the earliest of these moments, instead of repeating itself
 // every interval. A stage that cannot tell is asked every round.
 type Steady interface {
-	// Standing is part of the last answer and rests on what the stage was told for it, not on what came of it. Before
+	// Standing is part of the last answer and rests on what the stage was shown for it, not on what came of it. Before
 	// the first answer it is for ever.
 	Standing() Standing
 }
@@ -140,7 +140,7 @@ type Certifier interface {
 // Candidate is an admitted job together with what it can do with accelerators.
 type Candidate struct {
 	*Job
-	Response *Response // range and curves of the job; nil before the elasticity told them
+	Response *Response // range and curves of the job; nil before the elasticity answered
 }
 
 // Response is a job's elastic range and what it gains from more devices.
@@ -274,7 +274,7 @@ type ClusterTarget struct {
 // Recoverer is implemented by a stage that can do something about an answer of its own that broke a rule: one that lives
 // in another process, which can be started again, or replaced.
 type Recoverer interface {
-	// Recover is told what was broken. It reports whether the same question is to be put again; if not, the error it
+	// Recover is given the rule that was broken. It reports whether the same question must be asked again; if not, the error it
 	// returns ends the run.
 	Recover(ctx context.Context, broken error) (again bool, err error)
 }

@@ -25,7 +25,7 @@ type state struct {
 	unseated  []Verdict
 	suspended []*Job   // that held devices when their owners suspended them in this round
 	evicted   []*Job   // that get the same devices again
-	reported  []*Job   // that told of a metric since the round before
+	reported  []*Job   // that reported a metric since the round before
 	reviewed  []Change // that finish and pause jobs in this round
 	held      []*Job   // pending ones that a reviewer held back, by JobID
 	blocked   bool     // a blocking grant was not seated
@@ -39,7 +39,7 @@ type state struct {
 	lastID    uint64  // highest id of an event taken
 	devices   int     // of the cluster, whatever the health of their nodes
 	holders   holders
-	sharing   Sharing            // how devices are shared: that of the cluster, or how it was in a round that is told again
+	sharing   Sharing            // how devices are shared: that of the cluster, or how it was in a round that is replayed
 	shares    map[JobID]*JobSpec // those that ask for parts of devices, as they were submitted, until their ends
 	occupancy occupancy
 	together  map[int][]Seat // scratch: of the groups of a round
@@ -59,8 +59,8 @@ type mark struct {
 	replicas                                                                       int // granted
 
 	held      bool    // a reviewer holds it back
-	nodesTold bool    // the job was told which devices it misses
-	expected  float64 // when it was told last that nodes come
+	nodesTold bool    // the job knows which devices it misses
+	expected  float64 // when nodes come, as its last verdict said
 }
 
 func (s *state) init(c *Cluster, o RoundOptions) {
@@ -106,7 +106,7 @@ func (s *state) observe(seen Observation) error {
 	v.Round++
 	v.NowSeconds = seen.NowSeconds
 	v.Changed = v.Changed[:0]
-	s.report.Events = s.skipTold(seen.Events)
+	s.report.Events = s.skipKnown(seen.Events)
 	s.report.Ended, s.report.Verdicts = s.report.Ended[:0], s.report.Verdicts[:0]
 	s.suspended, s.reported, s.paused, s.reviewAt = s.suspended[:0], s.reported[:0], false, math.Inf(1)
 	for i := range s.report.Events {
@@ -149,8 +149,8 @@ func (s *state) restale() {
 	}
 }
 
-// skipTold leaves out the events that were told before.
-func (s *state) skipTold(events []Event) []Event {
+// skipKnown leaves out the events that were reported before.
+func (s *state) skipKnown(events []Event) []Event {
 	fresh := events
 	for i := range events {
 		switch id := events[i].ID; {
@@ -175,7 +175,7 @@ func (s *state) take(e *Event) error {
 		return s.takeNode(e)
 	}
 	if !s.submitted(e.Job) {
-		return fmt.Errorf("backend told %v of unknown job %d", e.Kind, e.Job)
+		return fmt.Errorf("backend reported %v of unknown job %d", e.Kind, e.Job)
 	}
 	j := s.view.Job(e.Job)
 	if j == nil || j.State.Ended() { // it had not heard of the end yet

@@ -261,10 +261,10 @@ func TestEventsOfNothing(t *testing.T) {
 		"that of another":         {other, "round 1: backend submitted job 1 without a specification of its own"},
 		"below all":               {submit(-1, 0, 2), "round 1: backend submitted job -1 without a specification of its own"},
 		"the second time":         {submit(0, 0, 2), "round 1: backend submitted job 0 without a specification of its own"},
-		"a node below all":        {core.Event{Kind: core.NodeChanged, Node: -1}, "round 1: backend told of unknown node -1"},
-		"the node after the last": {core.Event{Kind: core.NodeChanged, Node: 2}, "round 1: backend told of unknown node 2"},
-		"a job that is not there": {core.Event{Kind: core.JobFinished, Job: 7}, "round 1: backend told job_finished of unknown job 7"},
-		"a job below all":         {core.Event{Kind: core.JobFinished, Job: -1}, "round 1: backend told job_finished of unknown job -1"},
+		"a node below all":        {core.Event{Kind: core.NodeChanged, Node: -1}, "round 1: backend reported unknown node -1"},
+		"the node after the last": {core.Event{Kind: core.NodeChanged, Node: 2}, "round 1: backend reported unknown node 2"},
+		"a job that is not there": {core.Event{Kind: core.JobFinished, Job: 7}, "round 1: backend reported job_finished of unknown job 7"},
+		"a job below all":         {core.Event{Kind: core.JobFinished, Job: -1}, "round 1: backend reported job_finished of unknown job -1"},
 		"one that is there":       {core.Event{Kind: core.NodeChanged, Node: 1}, "<nil>"},
 	} {
 		t.Run(name, func(t *testing.T) {

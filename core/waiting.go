@@ -23,11 +23,11 @@ func (s *state) explainWaiting() {
 		}
 		m := s.marks[c.ID]
 		if plain && j.WaitingReason == notGranted && m.answered != s.view.Round {
-			continue // as it was told
+			continue // as it knows
 		}
 		v := s.whyWaiting(c, notGranted, nodesMissing)
 		if !math.IsNaN(j.FirstStart) && j.LastChange == s.view.NowSeconds && v.Reason != NodeUnavailable {
-			continue // the stop, told in this round, says why
+			continue // the stop in this round says why
 		}
 		s.tellWaiting(j, v)
 	}
@@ -88,7 +88,7 @@ type missing struct {
 
 	possible []int    // on ready nodes and those on their way, and on the nodes that pools may still ask for
 	coming   []NodeID // the nodes on their way to pools, in order of their moments
-	claimed  []int    // of what is free and of those nodes, what jobs were told that they wait for
+	claimed  []int    // of what is free and of those nodes, what jobs wait for, as their verdicts said
 	sum      []int
 }
 

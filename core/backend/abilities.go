@@ -23,8 +23,8 @@ type Abilities struct {
 	StartPauses  StartPauses     // knows how long jobs pause when they first start
 	Pairs        Pairs           // knows whether jobs that share devices were measured together
 	GivesUp      GivesUp         // may end a run in which nothing comes further
-	Pending      Pending         // knows of jobs that the pipeline was not told of yet
-	Ends         Ends            // knows of ends that the pipeline was not told of yet
+	Pending      Pending         // knows of jobs that the pipeline does not know yet
+	Ends         Ends            // knows of ends that the pipeline does not know yet
 	Leaving      Leaving         // can close while its jobs run on
 	Closer       io.Closer       // has something to close
 	Recalling    Recalling       // is a preview of a run whose rounds nobody kept
@@ -87,7 +87,7 @@ type GivesUp interface {
 
 // Pending is a backend that knows of jobs that were submitted since the last round.
 type Pending interface {
-	// PendingSubmissions lists the jobs that the pipeline was not told of yet.
+	// PendingSubmissions lists the jobs that the pipeline does not know yet.
 	PendingSubmissions() []*core.Job
 }
 

@@ -81,7 +81,7 @@ type Recalling interface {
 }
 
 // Operated is a backend that people give orders to while it runs. Its methods may be called from any goroutine; each
-// returns once its order outlives the scheduler. What an order comes to, the pipeline is told as an event.
+// returns once its order outlives the scheduler. What an order comes to, the backend reports as an event.
 type Operated interface {
 	core.Backend
 	// Submit takes in the jobs of a file, all or none, and returns their names. What is wrong with them is a
@@ -99,7 +99,7 @@ type Operated interface {
 
 // ForecastReporter is a backend that reports to the owners of jobs what is expected of them. It may be called from any goroutine, and keeps the list.
 type ForecastReporter interface {
-	// ReportForecasts replaces what the owners were told before.
+	// ReportForecasts replaces what was reported before.
 	ReportForecasts(jobs []Expected)
 }
 
@@ -119,7 +119,7 @@ type ExpectedBand struct {
 
 // Expecting is a backend that knows of jobs before their moment of submission.
 type Expecting interface {
-	// Coming lists the jobs that the pipeline was not told of yet, by moment of submission. It may be called from any goroutine.
+	// Coming lists the jobs that the pipeline does not know yet, by moment of submission. It may be called from any goroutine.
 	Coming(ctx context.Context) ([]Coming, error)
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Membership is which node belongs to which pool, as the pipeline was told: it follows events only, so that who repeats them gets
+// Membership is which node belongs to which pool, as the pipeline knows it: it follows events only, so that who repeats them gets
 // the same.
 type Membership struct {
 	pools  []string // by NodeID
@@ -20,7 +20,7 @@ func (m *Membership) Begin(c *core.Cluster) {
 	}
 }
 
-// Take takes in what the pipeline is told. Each event is taken in once.
+// Take takes in the events that the pipeline sees. Each event is taken in once.
 func (m *Membership) Take(events []core.Event) {
 	for i := range events {
 		switch e := &events[i]; e.Kind {

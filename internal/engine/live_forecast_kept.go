@@ -66,7 +66,7 @@ func (k *calibrationFile) take(f *twin.Forecaster) {
 	k.known, k.round, k.some = kept.Round, kept.Round, true
 }
 
-// write keeps what is known now. round is one that the forecaster was told of.
+// write keeps what is known now. round is one that the forecaster has seen.
 func (k *calibrationFile) write(f *twin.Forecaster, round int) {
 	calibration, err := f.Snapshot()
 	var text []byte
@@ -85,7 +85,7 @@ func (k *calibrationFile) write(f *twin.Forecaster, round int) {
 	k.trouble = err != nil
 }
 
-// calibrationFile keeps the calibration of a run; it is nil where the run has no folder, or cannot be told from others.
+// calibrationFile keeps the calibration of a run; it is nil where the run has no folder, or cannot be distinguished from others.
 func (e *execution) calibrationFile() *calibrationFile {
 	if e.state == "" || e.can.Run == nil {
 		return nil

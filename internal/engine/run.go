@@ -74,7 +74,7 @@ type Session struct {
 // Attachment is what someone who watches a run or gives it orders puts between the pipeline and what it works with.
 type Attachment struct {
 	Backend   core.Backend    // instead of that of the session; nil to keep it
-	Observers []core.Observer // told of every round before others are
+	Observers []core.Observer // see every round before the others do
 	// Finish is called instead of Session.Collector.Finish, and Observers see rounds instead of that collector; nil for neither.
 	Finish func(unfinished []*core.Job, endSeconds float64) (*metrics.Summary, error)
 	Stop   func() // called when the run has ended; nil for nothing to do
@@ -549,8 +549,8 @@ func (e *execution) endSeconds(interrupted, stopped bool) float64 {
 	return end
 }
 
-// summarize completes the result, and the files that list what came of jobs, with those that have not ended or whose end the pipeline was
-// not told of.
+// summarize completes the result, and the files that list what came of jobs, with those that have not ended or whose end the pipeline does
+// not know.
 func (e *execution) summarize(r *Result, left []*core.Job) (err error) {
 	if r.Summary, err = e.attached.Finish(left, r.EndSeconds); err != nil {
 		return err

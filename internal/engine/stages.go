@@ -13,7 +13,7 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// LoadWorkload reads or generates the jobs of a config, takes its sample of them, and sets what policies are told of
+// LoadWorkload reads or generates the jobs of a config, takes its sample of them, and sets what policies know of
 // their work. A nil log discards.
 func LoadWorkload(ctx context.Context, c *configs.Config, log *slog.Logger) (*workload.Workload, error) {
 	source, err := c.Workload.New(c.Seed, log)
@@ -27,7 +27,7 @@ func LoadWorkload(ctx context.Context, c *configs.Config, log *slog.Logger) (*wo
 	return SelectJobs(c, w)
 }
 
-// SelectJobs takes the sample of a config out of the jobs of its source, which it leaves as they are, with what policies are told
+// SelectJobs takes the sample of a config out of the jobs of its source, which it leaves as they are, with what policies know
 // of their work.
 func SelectJobs(c *configs.Config, source *workload.Workload) (*workload.Workload, error) {
 	w, err := c.Sample.Apply(source, c.Seed)

@@ -34,7 +34,7 @@ type policies struct {
 	inputs   []Digest // files that policies read which took over
 }
 
-// again creates the policies anew. What those before had learned of this run is told to the new ones, or lost.
+// again creates the policies anew. What those before had learned of this run is shown to the new ones, or lost.
 func (p *policies) again(context.Context) (core.Stages, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -100,7 +100,7 @@ func (p *policies) end(taken *core.Resumed) {
 	}
 }
 
-// close ends the policies. Those of a run that goes on later leave nothing: they are told all of it again.
+// close ends the policies. Those of a run that goes on later leave nothing: they see all of it again.
 func (p *policies) close(goesOn bool) error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

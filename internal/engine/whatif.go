@@ -206,7 +206,7 @@ func (t *Twin) WithPolicies(other *configs.Config) *configs.Config {
 	return both
 }
 
-// events are what the next round is told besides of a change.
+// events are what a change adds to the events of the next round.
 func (t *Twin) events(c *Change) (events []core.Event, submitted []core.JobID) {
 	cluster, at := t.known.Cluster, t.seen.NowSeconds
 	nodes, jobs := len(cluster.Nodes), len(t.known.Jobs)
@@ -254,7 +254,7 @@ func (t *Twin) branch(ctx context.Context, p twin.Policies, more []core.Event) (
 	return b, err
 }
 
-// outlook is what is told of the next round.
+// outlook is what to show of the next round.
 func (b *branch) outlook() Outlook {
 	v := b.snapshot.View()
 	o := Outlook{Cluster: v.Cluster, Changes: b.changes, view: v}

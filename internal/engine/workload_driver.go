@@ -81,7 +81,7 @@ func openRecord(state string, run backend.Identified) (string, error) {
 	return filepath.Join(state, name), nil
 }
 
-// newWorkloadDriver begins to drive a run. The workload is told at once that it begins.
+// newWorkloadDriver begins to drive a run. It reports at once to the workload that the run begins.
 func newWorkloadDriver(ctx context.Context, to workload.Reacting, driven backend.Driven, fail context.CancelCauseFunc) *workloadDriver {
 	d := &workloadDriver{
 		to: to, backend: driven, fail: fail, names: map[core.JobID]string{}, paused: map[core.JobID]bool{},
