@@ -38,11 +38,11 @@ type planHooks struct {
 // planNext is Plan with hooks.
 func (c *Composition) planNext(ctx context.Context, snapshot string, by planHooks) (*Plan, error) {
 	cluster := c.BuildCluster()
-	stages, world, simulated, err := c.openPlan(ctx, snapshot, cluster)
+	stages, preview, simulated, err := c.openPlan(ctx, snapshot, cluster)
 	if err != nil {
 		return nil, err
 	}
-	can := backend.AbilitiesOf(world)
+	can := backend.AbilitiesOf(preview)
 	defer closeReactive(can)
 	if by.opened != nil {
 		by.opened(can)
@@ -55,9 +55,9 @@ func (c *Composition) planNext(ctx context.Context, snapshot string, by planHook
 		o.Watchers = []func(*core.Pipeline) core.Observer{by.watch}
 	}
 	pipeline := core.NewPipeline(cluster, stages, o)
-	var asked core.Backend = world
+	var asked core.Backend = preview
 	if can.Memory == nil && snapshot == "" && !simulated { // it is no run that is resumed
-		asked = Late(world, FirstRoundSeconds)
+		asked = Late(preview, FirstRoundSeconds)
 	}
 	if by.next != nil {
 		asked = overheard{Backend: asked, seen: func(o core.Observation) {
@@ -73,12 +73,12 @@ func (c *Composition) planNext(ctx context.Context, snapshot string, by planHook
 	if err := errors.Join(err, discardStages(&stages)); err != nil {
 		return nil, err
 	}
-	p.NowSeconds, p.Changes, p.Unfinished = pipeline.NowSeconds(), world.Changes(), pipeline.Unfinished()
+	p.NowSeconds, p.Changes, p.Unfinished = pipeline.NowSeconds(), preview.Changes(), pipeline.Unfinished()
 	return p, nil
 }
 
 // openPlan makes the policies, and opens the backend without starting anything.
-func (c *Composition) openPlan(ctx context.Context, snapshot string, cluster *core.Cluster) (s core.Stages, world backend.Preview, simulated bool, err error) {
+func (c *Composition) openPlan(ctx context.Context, snapshot string, cluster *core.Cluster) (s core.Stages, preview backend.Preview, simulated bool, err error) {
 	jobs, err := LoadWorkload(ctx, c.Config, c.logger())
 	if err != nil {
 		return s, nil, false, err
@@ -91,16 +91,16 @@ func (c *Composition) openPlan(ctx context.Context, snapshot string, cluster *co
 	if s, err = BuildStages(c.Config, c.logger()); err != nil {
 		return s, nil, false, err
 	}
-	if world, simulated, err = c.preview(ctx, snapshot, cluster, jobs); err != nil {
+	if preview, simulated, err = c.preview(ctx, snapshot, cluster, jobs); err != nil {
 		return s, nil, false, errors.Join(err, discardStages(&s))
 	}
-	return s, world, simulated, nil
+	return s, preview, simulated, nil
 }
 
 // preview opens the backend without starting anything. That of a simulation knows of submissions at their own time.
 func (c *Composition) preview(
 	ctx context.Context, snapshot string, cluster *core.Cluster, jobs *workload.Workload,
-) (world backend.Preview, simulated bool, err error) {
+) (preview backend.Preview, simulated bool, err error) {
 	opener, err := c.Backend.New(c.Seed, c.logger())
 	if err != nil {
 		return nil, false, err
@@ -112,8 +112,8 @@ func (c *Composition) preview(
 		}
 	}
 	if can.Planner != nil {
-		world, err = can.Planner.Preview(ctx, snapshot, cluster, jobs)
-		return world, can.Durable == nil, err
+		preview, err = can.Planner.Preview(ctx, snapshot, cluster, jobs)
+		return preview, can.Durable == nil, err
 	}
 	return nil, false, problem("backend.type", fmt.Sprintf("%q has no state to plan on", c.Backend.ID), "")
 }

@@ -210,7 +210,7 @@ func (e *execution) checkFits(ctx context.Context) error {
 
 // openBackend opens the backend and the reactive workload, and readies the folder of a backend that writes into it.
 func (e *execution) openBackend(ctx context.Context) (err error) {
-	if e.backend, err = e.openWorld(ctx); err != nil {
+	if e.backend, err = e.callOpener(ctx); err != nil {
 		return e.Locate(err)
 	}
 	e.can = backend.AbilitiesOf(e.backend)
@@ -298,8 +298,8 @@ func (e *execution) notePairs() {
 	}
 }
 
-// openWorld opens the backend. Only a live run may have a backend of real machines.
-func (e *execution) openWorld(ctx context.Context) (world core.Backend, err error) {
+// callOpener opens the backend. Only a live run may have a backend of real machines.
+func (e *execution) callOpener(ctx context.Context) (opened core.Backend, err error) {
 	opener, err := e.Backend.New(e.Seed, e.log)
 	if err != nil {
 		return nil, err
@@ -595,7 +595,7 @@ func (e *execution) unreported(unsettled []*core.Job) (unfinished, ended []*core
 }
 
 // hold holds the rounds. A component that panics ends the run as one that fails: what was until then is not lost.
-func (e *execution) hold(ctx context.Context, p *core.Pipeline, world core.Backend) (err error) {
+func (e *execution) hold(ctx context.Context, p *core.Pipeline, asked core.Backend) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			component, round := p.CurrentComponent()
@@ -606,7 +606,7 @@ func (e *execution) hold(ctx context.Context, p *core.Pipeline, world core.Backe
 		}
 	}()
 	e.began = true
-	return p.Run(ctx, world)
+	return p.Run(ctx, asked)
 }
 
 // attach asks who watches the run, and fills in what they leave to the run.
