@@ -24,10 +24,10 @@ func TestAbilitiesOfBackends(t *testing.T) {
 		want    []string
 	}{
 		"none":            {bare{}, nil},
-		"the simulator":   {&sim.Simulator{}, []string{"Scaling", "Reactive", "Jobs", "StartPauses", "Pairs", "GivesUp"}},
-		"a fake":          {&fake.Backend{}, []string{"Scaling", "Memory", "Driven", "Run"}},
-		"local processes": {&local.Backend{}, []string{"Scaling", "Memory", "Observer", "Files", "Clock", "Driven", "Run", "Jobs", "Pending", "Ends", "Leaving", "Closer"}},
-		"Kubernetes":      {&kube.Backend{}, []string{"KeepsDevices", "Observer", "Files", "Clock", "Leaving", "Closer"}},
+		"the simulator":   {&sim.Simulator{}, []string{"Scaling", "Files", "Reactive", "Jobs", "StartPauses", "Pairs", "GivesUp"}},
+		"a fake":          {&fake.Backend{}, []string{"Scaling", "Memory", "Driven", "Run", "Closer"}},
+		"local processes": {&local.Backend{}, []string{"Scaling", "Memory", "Clock", "Driven", "Run", "Pending", "Ends", "Leaving", "Closer"}},
+		"Kubernetes":      {&kube.Backend{}, []string{"KeepsDevices", "Memory", "Observer", "Clock", "Leaving", "Closer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			can := reflect.ValueOf(backend.AbilitiesOf(tc.backend))

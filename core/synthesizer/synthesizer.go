@@ -34,14 +34,14 @@ const (
 
 // Settings say when and how candidates are compared.
 type Settings struct {
-	Method         Method
-	EveryRounds    int     // from one look to the next
-	PauseSeconds   float64 // from one look to the next, at least
-	HorizonSeconds float64
-	Draws          int // 2 or more
-	Objective      Objective
-	MarginRatio    float64 // that a switch must gain
-	Seed           uint64
+	Method         Method    // how candidates are compared
+	EveryRounds    int       // from one look to the next
+	PauseSeconds   float64   // from one look to the next, at least
+	HorizonSeconds float64   // how far futures are simulated
+	Draws          int       // 2 or more
+	Objective      Objective // what is better
+	MarginRatio    float64   // that a switch must gain
+	Seed           uint64    // of what is drawn
 	// Background has looks taken beside the rounds, on half of the processors: a round does not wait for one, and what comes of it holds from
 	// the round after. A look that has not ended when the next is due is given up.
 	Background bool
@@ -55,9 +55,9 @@ const level = 0.95
 
 // Candidate is one of the compositions.
 type Candidate struct {
-	Name     string
-	Policies twin.Policies // of a future; Same is set as needed
-	Compose  func() (*core.Composition, error)
+	Name     string                            // as the config has it
+	Policies twin.Policies                     // of a future; Same is set as needed
+	Compose  func() (*core.Composition, error) // makes it, to take over
 }
 
 // WorkloadModel draws the worlds in which candidates are simulated; twin.WorkloadModel is one.

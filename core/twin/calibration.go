@@ -15,12 +15,14 @@ import (
 // 1958): otherwise short jobs, of which it is known first what became of them, would stand for all.
 
 // Calibration is how well bands held so far, as they were shown.
-type Calibration struct{ Starts, Ends Coverage }
+type Calibration struct {
+	Starts, Ends Coverage // of starts, and of ends
+}
 
 // Coverage is how often a moment lay in the band that was shown of it.
 type Coverage struct {
 	Resolved int // forecasts of which it is known: those whose band is over count as misses before the moment is there
-	Inside   int
+	Inside   int // forecasts whose band held
 	// ErrorRatio is the median of how far the median of a band was off, over the time that it really took from the forecast on; NaN without any.
 	ErrorRatio float64
 }

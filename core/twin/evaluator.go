@@ -13,16 +13,16 @@ import (
 // ForecastEvaluator forecasts a run again and again while it goes on, so that it is known in the end how good forecasts of it are. It observes the run, which waits for it.
 // It remembers the latest mostJudged forecasts of starts of which it is known how they were, and as many of ends; those of a job until it ends.
 type ForecastEvaluator struct {
-	Model      *WorkloadModel
-	Forecaster *Forecaster
-	Policies   Policies
+	Model      *WorkloadModel                // of the run, which the evaluator keeps up to date
+	Forecaster *Forecaster                   // makes the forecasts, and calibrates them
+	Policies   Policies                      // of the futures
 	Draws      int                           // 0 for as many as DrawsFor says
 	Next       func(seconds float64) float64 // when to forecast next, after a forecast at a moment
-	Pipeline   *core.Pipeline
-	Context    context.Context // of the run, which ends its forecasts; nil for none
+	Pipeline   *core.Pipeline                // of the run that is observed
+	Context    context.Context               // of the run, which ends its forecasts; nil for none
 
 	due       float64
-	Forecasts int
+	Forecasts int // made so far
 
 	open         map[core.JobID]*awaited
 	starts, ends []judgement
@@ -132,8 +132,8 @@ func judge(to []judgement, bands []forecastBand, seconds, submitted float64) []j
 
 // Held is how forecasts were.
 type Held struct {
-	Forecasts   int
-	Inside      int
+	Forecasts   int     // whose moment is known
+	Inside      int     // of these, in their band
 	ErrorRatio  float64 // median of how far the median of a band was off, over the time that it really took from the forecast on; NaN of no forecasts
 	WholeRatio  float64 // the same, over the time from the submission on: of starts the wait
 	LeadSeconds float64 // seconds from the forecast to the median of the band, at most

@@ -16,16 +16,18 @@ import (
 const BandRatio = 0.8
 
 // Band is where a moment lies, in seconds: with BandRatio between Low and High. +Inf is never, as far as anybody can tell.
-type Band struct{ Low, Median, High float64 }
+type Band struct {
+	Low, Median, High float64 // seconds of the run, or from the moment that its user says
+}
 
 // Holds reports whether a moment lies in the band; +Inf for never.
 func (b Band) Holds(seconds float64) bool { return b.Low <= seconds && seconds <= b.High }
 
 // JobForecast is when a job is expected to start and to end.
 type JobForecast struct {
-	ID       core.JobID
-	Name     string
-	Running  bool
+	ID       core.JobID   // of the job
+	Name     string       // of the job
+	Running  bool         // has devices at the moment of the forecast
 	Start    Band         // of one that waits: when it has devices next; of one that runs: when it began to have those that it has
 	End      Band         // when it ends, or is rejected
 	Position int          // of one that waits, among those that wait, by expected start: 1 for the first; 0 for one that runs
@@ -39,8 +41,8 @@ const mostAhead = 10
 
 // Forecast is what is expected of a run.
 type Forecast struct {
-	AtSeconds   float64
-	Draws       int
+	AtSeconds   float64       // moment of the forecast, in seconds of the run
+	Draws       int           // futures that were simulated
 	Jobs        []JobForecast // by JobID
 	Calibration Calibration   // of earlier bands, as they were shown
 	Notes       []string      // what people should know of the bands

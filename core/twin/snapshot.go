@@ -19,14 +19,14 @@ type RunSnapshot struct {
 type Policies struct {
 	NewInstances func() (core.Stages, error) // makes second instances
 	End          func(*core.Stages) error    // called when the future is over; nil for nothing to do
-	Options      core.RoundOptions
+	Options      core.RoundOptions           // of their rounds
 	// Same says that they are those that decide in the run: they go on where those of the run are. Others take over, as if the config were changed.
 	Same bool
 }
 
 // World is an assumption about the machines and the jobs of a run from a moment on.
 type World struct {
-	Config   sim.Config
+	Config   sim.Config     // settings of the simulator
 	Jobs     []Job          // those that have not ended, by JobID
 	Arrivals []workload.Job // to come, in order of their submissions, which are after the moment; their ids are given to them
 	// Present ends a future when the jobs that were there at its beginning have ended, whatever else arrived.
@@ -38,8 +38,8 @@ type World struct {
 
 // Job is the assumption about a job that was submitted: how it goes on. Model.PhaseEnd of the last phase is all of its work, in the unit of core.Job.Progress.
 type Job struct {
-	ID    core.JobID
-	Model workload.Model
+	ID    core.JobID     // of a job that has not ended
+	Model workload.Model // how it goes on
 }
 
 // NodeChange is a node that changes its health at a moment.
@@ -47,22 +47,22 @@ type NodeChange = sim.NodeChange
 
 // JobOutcome is what becomes of a job in a future.
 type JobOutcome struct {
-	ID            core.JobID
-	SubmitSeconds float64
+	ID            core.JobID // of the job
+	SubmitSeconds float64    // moment of its submission, in seconds of the run
 	// StartSeconds is when it has devices next, or began to have those that it has; NaN for not within the horizon.
 	StartSeconds float64
-	EndSeconds   float64 // NaN for not within the horizon
-	Outcome      core.JobState
-	Restarts     int     // from the moment on
-	Progress     float64 // at the end of the future, in the unit of core.Job.Progress
+	EndSeconds   float64       // NaN for not within the horizon
+	Outcome      core.JobState // state at the end of the future
+	Restarts     int           // from the moment on
+	Progress     float64       // at the end of the future, in the unit of core.Job.Progress
 }
 
 // Future is a simulation of what may become of a run.
 type Future struct {
-	FromSeconds, ToSeconds float64
+	FromSeconds, ToSeconds float64      // span of the future, in seconds of the run
 	Jobs                   []JobOutcome // those that have not ended at its beginning, by JobID, then those that arrive
-	Rounds                 int
-	DeviceSeconds          float64 // that jobs held
+	Rounds                 int          // held in it
+	DeviceSeconds          float64      // that jobs held
 }
 
 // Take is the run of a pipeline as it stands. It is called between two rounds of the pipeline, by the goroutine that runs it. O(jobs).
