@@ -65,11 +65,10 @@ var rooms = []room{
 	// A run from open to results, and the door to it.
 	{"internal/engine", []string{
 		"configs", "core", "core/backend", "core/backend/journal", "core/metrics", "core/sim", "core/stats", "core/synthesizer", "core/timeline",
-		"core/tuning", "core/twin", "core/workload", "admission",
+		"core/twin", "core/workload", "admission",
 	}},
 	{".", []string{
-		"internal/engine", "configs", "core", "core/backend", "core/backend/journal", "core/metrics", "core/sim", "core/stats", "core/synthesizer", "core/timeline",
-		"core/tuning", "core/twin", "core/workload",
+		"internal/engine", "configs", "core", "core/backend", "core/sim", "core/tuning", "core/workload",
 		"admission/...", "allocation/...", "placement/...", "elasticity/...",
 	}},
 	// What compares and shows.
@@ -260,6 +259,26 @@ func TestTheDoorLinksNoEngine(t *testing.T) {
 				t.Errorf("package quartet links %s", p)
 			}
 		}
+	}
+}
+
+// The root package is the door and nothing else: tests of the engine and of publications have rooms of their own.
+func TestTheDoorIsSmall(t *testing.T) {
+	found, err := filepath.Glob(filepath.Join(root, "*.go"))
+	if err != nil || len(found) == 0 {
+		t.Fatal(found, err)
+	}
+	sources := 0
+	for _, path := range found {
+		switch name := filepath.Base(path); {
+		case !strings.HasSuffix(name, "_test.go"):
+			sources++
+		case name != "example_test.go":
+			t.Errorf("%s: tests of the engine are in internal/engine, those of publications in test/acceptance", name)
+		}
+	}
+	if sources > 14 {
+		t.Errorf("%d source files, want at most 14", sources)
 	}
 }
 
