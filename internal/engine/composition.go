@@ -25,9 +25,9 @@ type Composition struct {
 	Dir string
 	// Keep keeps the content of the files in Result.Files, whether they are written or not.
 	Keep bool
-	// Brief leaves out Result.Jobs, for a caller to whom the files suffice: a large workload has many.
+	// Brief leaves out Result.Jobs, for a caller that reads the files: a large workload has many.
 	Brief bool
-	// Jobs are the workload of the config where it was loaded already, by LoadWorkload. Several runs may share it, also at the same
+	// Jobs are the workload of the config where LoadWorkload has loaded it already; nil loads it. Several runs may share it at the same
 	// time: nothing changes a workload that was loaded.
 	Jobs *workload.Workload
 	// Log takes what components log; nil discards it.
@@ -45,7 +45,8 @@ type Composition struct {
 	// NoForecastReason is called with why a live run is not forecast for now, where OnForecast asks for forecasts, and with an empty text
 	// when it is forecast again. It may be nil.
 	NoForecastReason func(why string)
-	// Attach lets people watch a run and give it orders.
+	// Attach is called when a run is about to begin, and may put something between its pipeline and what it works with: a server that takes orders,
+	// or a page that shows the run. It may be nil.
 	Attach func(Session) (Attachment, error)
 	// Follow is called with a function that replaces the policies, when a live run begins. What it returns is called when the run has
 	// ended. It may be nil.

@@ -63,7 +63,7 @@ var errGone = errors.New("the folder is gone")
 // mostGone bounds how often folders may be removed while they are looked at.
 const mostGone = 1000
 
-// take makes a folder, or takes one that is there. It tells how the run in it differs from this one where it is left alone.
+// take makes a folder, or takes one that is there. held says how the run in it differs from this one, where the folder is left alone.
 func (e *execution) take(dir string) (held string, err error) {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("make the output folder: %w", err)
@@ -150,7 +150,7 @@ func (e *execution) removeKilled(dir string) error {
 	return removeLeftovers(dir)
 }
 
-// held tells how the run in a folder differs from this one, empty when nothing is in the way, and whether it is the same. Files
+// held says how the run in a folder differs from this one, empty when nothing is in the way, and whether it is the same. Files
 // that were not finished are of a killed run where the folder is locked.
 func (e *execution) held(dir string) (difference string, same bool, err error) {
 	m, err := LoadManifest(filepath.Join(dir, ManifestFile))
@@ -187,7 +187,7 @@ func goesOn(dir string) bool {
 	return err == nil
 }
 
-// differs tells how a recorded run differs from this one; empty when it does not.
+// differs says how a recorded run differs from this one; empty when it does not.
 func (e *execution) differs(m *Manifest) (string, error) {
 	resolved, err := placeless(e.Config).Resolved()
 	if err != nil {
@@ -242,7 +242,7 @@ func (e *execution) setAside() error {
 	return nil
 }
 
-// noteEarlier tells whose files are in the folder, when a run did not begin: nobody takes them for its own.
+// noteEarlier notes that the files in the folder are of an earlier run, when this one did not begin.
 func (c *Composition) noteEarlier() {
 	if c.Dir == "" {
 		return

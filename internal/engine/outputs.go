@@ -191,7 +191,7 @@ func globQuoted(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// begin leaves the manifest of a run that goes on, for who reads the folder before it has ended.
+// begin leaves the manifest of a run that goes on, for readers of the folder before the run has ended.
 func (o *outputs) begin(manifest []byte) error {
 	if o.dir == "" {
 		return nil

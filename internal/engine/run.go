@@ -65,7 +65,7 @@ type Session struct {
 	Tuning    func() *metrics.Tuning   // what a search for hyper-parameters has come to; nil where there is none
 }
 
-// Attachment is what someone who watches a run or gives it orders puts between the pipeline and what it works with.
+// Attachment is what stands between the pipeline and what it works with, for watching a run and giving it orders. The zero value leaves the run alone.
 type Attachment struct {
 	Backend   core.Backend    // instead of that of the session; nil to keep it
 	Observers []core.Observer // see every round before the others do

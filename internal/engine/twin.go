@@ -44,7 +44,7 @@ type Forecasting struct {
 	// Rehearsals is how many forecasts are made of earlier moments of a simulation, so that bands are calibrated by what became of them. Of a run on real machines, of which it is
 	// not known how long it is, the moments are farther and farther apart: each four times this part later than the one before.
 	Rehearsals int
-	// Simulating is called when a simulation of a future begins, by any goroutine; nil for nobody who counts.
+	// Simulating is called when a simulation of a future begins, by any goroutine. It may be nil.
 	Simulating func()
 }
 
@@ -66,7 +66,7 @@ func (c *Composition) Twin(ctx context.Context, snapshot string, o Forecasting) 
 	return t, nil
 }
 
-// recall takes in what is known of a run whose rounds nobody kept.
+// recall takes in what is known of a run whose rounds were not recorded.
 func (t *Twin) recall(can backend.Abilities) {
 	if can.Recalling == nil {
 		return
@@ -167,7 +167,7 @@ func (t *Twin) takeBefore(p *core.Pipeline, seen core.Observation) {
 // submits reports whether an event is that of a job that comes.
 func submits(e core.Event) bool { return e.Kind == core.JobSubmitted }
 
-// overheard is a backend of which a function sees what it reports to the next round.
+// overheard is a backend that shows a function what it reports to the next round.
 type overheard struct {
 	core.Backend
 	seen func(core.Observation)

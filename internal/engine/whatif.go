@@ -100,7 +100,7 @@ type Shift struct {
 	Later                   twin.Band  // by how much it ends later with the change, in seconds; below 0 for earlier. It is of the draws alone
 }
 
-// Check tells what is wrong with a change of the run. Positions name flags of the command plan.
+// Check finds what is wrong with a change of the run. Positions name flags of the command plan.
 func (t *Twin) Check(c *Change) core.Diagnostics {
 	var found core.Diagnostics
 	add := func(flag, summary, hint string) {
@@ -139,7 +139,7 @@ func (t *Twin) Check(c *Change) core.Diagnostics {
 	return found
 }
 
-// CheckDrain tells what is wrong with the names of nodes to drain, of all that there are.
+// CheckDrain finds what is wrong with the names of nodes to drain; nodes are the names of all.
 func CheckDrain(drain, nodes []string) (found core.Diagnostics) {
 	add := func(summary, hint string) {
 		found = append(found, core.Diagnostic{Position: core.Position{File: "--drain"}, Summary: summary, Hint: hint})
@@ -199,7 +199,7 @@ func like(c *core.Cluster, name string) (core.AddedNode, bool) {
 	return core.AddedNode{}, false
 }
 
-// WithPolicies is the config of the run with the policies and rounds of another, and no others to choose from. It is to be checked.
+// WithPolicies is the config of the run with the policies and rounds of another, and no alternatives. Its caller must check it.
 func (t *Twin) WithPolicies(other *configs.Config) *configs.Config {
 	both := withPolicies(t.composition.Config, other)
 	both.Synthesizer, both.Alternatives = configs.DefaultSynthesizer(), nil
