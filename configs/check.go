@@ -61,6 +61,7 @@ func (l *loader) checkFile(c *Config) {
 		l.report("estimate", c.Estimate.Check())
 		l.checkNoise(c)
 	}
+	l.checkRestart()
 	if last := c.Measure.LastJob; last >= 0 && last < c.Measure.FirstJob {
 		l.problem("measure.last_job", "must not be before first_job, got %d and %d", last, c.Measure.FirstJob)
 	}

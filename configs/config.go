@@ -25,6 +25,7 @@ type Config struct {
 	Sample     workload.Sample
 	Estimate   workload.Estimate
 	Round      Round
+	Restart    Restart
 	Measure    Measure
 	Admission  []Selected[core.Admitter]
 	Allocation Selected[core.Allocator]
@@ -40,7 +41,8 @@ type Config struct {
 	// Notes tell of what is valid and yet comes to nothing.
 	Notes core.Diagnostics
 
-	tree *node // what was written, and where
+	tree        *node             // what was written, and where
+	fromRestart map[string]string // settings that the section restart gave: its path, by theirs
 }
 
 // Selected is a component that the config chose, with its checked settings.

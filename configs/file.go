@@ -18,6 +18,7 @@ type File struct {
 	Sample   workload.Sample   `config:"sample" doc:"which of the workload's jobs take part, and how dense"`
 	Estimate workload.Estimate `config:"estimate" doc:"what policies are told of the work of a job"`
 	Round    Round             `config:"round" doc:"when decisions are taken"`
+	Restart  Restart           `config:"restart" doc:"what a restart costs a job: the backend charges it and the policies count on it, each unless its own settings say otherwise"`
 	Measure  Measure           `config:"measure" doc:"which jobs the summary covers"`
 	Pipeline Pipeline          `config:"pipeline" doc:"the stages"`
 	Backend  Part              `config:"backend" doc:"the world the scheduler acts on"`

@@ -15,31 +15,32 @@ import (
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/interference"
 	"github.com/quartet-sched/quartet/core/mig"
+	"github.com/quartet-sched/quartet/core/restart"
 )
 
 // Config are the options of the simulated world. They belong to it, not to any policy.
 type Config struct {
-	RestartOverhead     time.Duration         `config:"restart_overhead" doc:"pause of a job at each start and move; it holds its devices meanwhile" min:"0s"`
-	Resize              Resize                `config:"resize" doc:"what it costs to change a job's devices without stopping it"`
-	TuneOverhead        time.Duration         `config:"tune_overhead" doc:"pause of a job whose batch changes while it keeps its devices" min:"0s"`
-	ApplicationOverhead []ApplicationOverhead `config:"application_overhead" doc:"restart overheads of single applications, instead of restart_overhead"`
-	FreeFirstStart      bool                  `config:"free_first_start" doc:"spare a job the restart overhead when it starts for the first time"`
-	LocalityPenalty     float64               `config:"locality_penalty" doc:"part of its rate that a job loses while it spans several nodes, for models that do not measure it" min:"0" max:"1"`
-	Interference        float64               `config:"interference" doc:"part of its rate that a job spanning nodes loses while another such job shares one of its nodes" min:"0" max:"1"`
-	CoLocation          CoLocation            `config:"co_location" doc:"how fast jobs are that share a device, where cluster.sharing lets them"`
-	Mig                 Mig                   `config:"mig" doc:"what slices of devices do to jobs, where cluster.sharing is mig"`
-	CheckpointInterval  time.Duration         `config:"checkpoint_interval" doc:"a node failure throws a job back to its last multiple of this running time; 0 loses nothing" min:"0s"`
-	Failures            Failures              `config:"failures" doc:"random node failures"`
-	NodeEvents          []NodeEvent           `config:"node_events" doc:"scheduled failures, repairs, drains and removals"`
-	JoiningNodes        []JoiningNodes        `config:"joining_nodes" doc:"nodes that join while the run goes on, one item for each group of equal nodes; until the last has joined, no job is rejected for being too large"`
-	Pools               []Pool                `config:"pools" doc:"what it takes for nodes of the cluster's pools to come and go"`
-	StartDelay          time.Duration         `config:"start_delay" doc:"how long the replicas of a job take to begin at each start and move, free ones too; it holds its devices meanwhile, and restart_overhead comes after. A resize in place waits only for devices that are new to the job" min:"0s"`
-	StartDelaySpread    time.Duration         `config:"start_delay_spread" doc:"how much longer than start_delay that takes at most; how much is drawn evenly at each start and move" min:"0s"`
-	ReleaseDelay        time.Duration         `config:"release_delay" doc:"how long a job that is stopped, moved or interrupted still holds the devices that it loses; one that is to run on them begins afterwards, a job that restarts on its own as well. One that ends lets go at once" min:"0s"`
-	Outages             []Outage              `config:"outages" doc:"times in which the scheduler learns nothing and changes nothing, while jobs run on"`
-	MeasurementNoise    MeasurementNoise      `config:"measurement_noise" doc:"how far what jobs report of their times is off; with any, they report anew at each round"`
-	StallAfter          time.Duration         `config:"stall_after" doc:"end the run when no work was done, beyond what failures undid, and no job submitted for so long, unless node_events lie ahead, or nodes of pools that were asked for in that time; longer than any overhead" min:"1s"`
-	Publication         Publication           `config:"publication" doc:"semantics of published simulators, for reproductions only"`
+	restart.Cost
+
+	Resize             Resize           `config:"resize" doc:"what it costs to change a job's devices without stopping it"`
+	TuneOverhead       time.Duration    `config:"tune_overhead" doc:"pause of a job whose batch changes while it keeps its devices" min:"0s"`
+	FreeFirstStart     bool             `config:"free_first_start" doc:"spare a job the restart overhead when it starts for the first time"`
+	LocalityPenalty    float64          `config:"locality_penalty" doc:"part of its rate that a job loses while it spans several nodes, for models that do not measure it" min:"0" max:"1"`
+	Interference       float64          `config:"interference" doc:"part of its rate that a job spanning nodes loses while another such job shares one of its nodes" min:"0" max:"1"`
+	CoLocation         CoLocation       `config:"co_location" doc:"how fast jobs are that share a device, where cluster.sharing lets them"`
+	Mig                Mig              `config:"mig" doc:"what slices of devices do to jobs, where cluster.sharing is mig"`
+	CheckpointInterval time.Duration    `config:"checkpoint_interval" doc:"a node failure throws a job back to its last multiple of this running time; 0 loses nothing" min:"0s"`
+	Failures           Failures         `config:"failures" doc:"random node failures"`
+	NodeEvents         []NodeEvent      `config:"node_events" doc:"scheduled failures, repairs, drains and removals"`
+	JoiningNodes       []JoiningNodes   `config:"joining_nodes" doc:"nodes that join while the run goes on, one item for each group of equal nodes; until the last has joined, no job is rejected for being too large"`
+	Pools              []Pool           `config:"pools" doc:"what it takes for nodes of the cluster's pools to come and go"`
+	StartDelay         time.Duration    `config:"start_delay" doc:"how long the replicas of a job take to begin at each start and move, free ones too; it holds its devices meanwhile, and restart_overhead comes after. A resize in place waits only for devices that are new to the job" min:"0s"`
+	StartDelaySpread   time.Duration    `config:"start_delay_spread" doc:"how much longer than start_delay that takes at most; how much is drawn evenly at each start and move" min:"0s"`
+	ReleaseDelay       time.Duration    `config:"release_delay" doc:"how long a job that is stopped, moved or interrupted still holds the devices that it loses; one that is to run on them begins afterwards, a job that restarts on its own as well. One that ends lets go at once" min:"0s"`
+	Outages            []Outage         `config:"outages" doc:"times in which the scheduler learns nothing and changes nothing, while jobs run on"`
+	MeasurementNoise   MeasurementNoise `config:"measurement_noise" doc:"how far what jobs report of their times is off; with any, they report anew at each round"`
+	StallAfter         time.Duration    `config:"stall_after" doc:"end the run when no work was done, beyond what failures undid, and no job submitted for so long, unless node_events lie ahead, or nodes of pools that were asked for in that time; longer than any overhead" min:"1s"`
+	Publication        Publication      `config:"publication" doc:"semantics of published simulators, for reproductions only"`
 }
 
 // CoLocation is how fast jobs are that share a device.
@@ -125,13 +126,6 @@ func (n *MeasurementNoise) any() bool {
 	return n.Spread > 0 || n.Outliers > 0 && n.OutlierFactor > 1 || n.FirstFactor > 1
 }
 
-// ApplicationOverhead is the restart overhead of one application.
-type ApplicationOverhead struct {
-	Application string        `config:"application" doc:"name of the application"`
-	Overhead    time.Duration `config:"overhead" doc:"pause at each start and move" min:"0s"`
-	Devices     int           `config:"devices" doc:"for jobs that ask for at least so many; of several items of an application, the one with the most holds" min:"0"`
-}
-
 // Failures makes every node fail at random.
 type Failures struct {
 	MTBF   time.Duration `config:"mtbf" doc:"mean time between failures of one node, exponentially distributed; 0 for none" min:"0s"`
@@ -185,7 +179,7 @@ const (
 	wholeSteps   = "whole_steps"
 	wholeSeconds = "whole_seconds"
 	nextRound    = "next_round"
-	restart      = "restart"
+	restartMoves = "restart"
 	freeAlike    = "free_alike"
 	atStarts     = "at_starts"
 	everyChange  = "at_changes"
@@ -256,29 +250,12 @@ func (c Config) Validate() error {
 		}
 	}
 	for i, o := range c.ApplicationOverhead {
-		at := fmt.Sprintf("application_overhead[%d]", i)
-		same := func(earlier ApplicationOverhead) bool {
-			return earlier.Application == o.Application && earlier.Devices == o.Devices
-		}
-		switch {
-		case o.Application == "":
-			problem("%s.application: must not be empty", at)
-		case slices.ContainsFunc(c.ApplicationOverhead[:i], same):
-			problem("%s.application: application %q is listed twice%s", at, o.Application, forDevices(o.Devices))
-		}
 		if o.Overhead >= c.StallAfter {
-			problem("%s.overhead: must be shorter than stall_after", at)
+			problem("application_overhead[%d].overhead: must be shorter than stall_after", i)
 		}
 	}
+	problems = append(problems, c.Cost.Validate())
 	return errors.Join(append(problems, c.checkGrowth()...)...)
-}
-
-// forDevices says of how large jobs an item is; nothing where it is of all.
-func forDevices(least int) string {
-	if least == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" for %d devices", least)
 }
 
 // NewSimulator is the factory of the simulated backend.
@@ -294,7 +271,7 @@ func NewSimulator() core.Factory[backend.Opener] {
 		Mig:              Mig{Power: 1},
 		MeasurementNoise: MeasurementNoise{OutlierFactor: 3, FirstFactor: 1},
 		Publication: Publication{
-			FirstRound: atStart, Progress: exact, EpochEnds: exact, Moves: restart, Overhead: atStarts, Completion: exact,
+			FirstRound: atStart, Progress: exact, EpochEnds: exact, Moves: restartMoves, Overhead: atStarts, Completion: exact,
 		},
 	}, func(c Config, s core.Settings) (backend.Opener, error) { return &opener{c, s}, nil })
 }

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -46,7 +47,7 @@ func TestNodesAndStartsThatTakeTime(t *testing.T) {
 			},
 		},
 		"a start takes time, then the overhead": {
-			Config{StartDelay: 5 * time.Second, RestartOverhead: 10 * time.Second},
+			Config{StartDelay: 5 * time.Second, Cost: restart.Cost{RestartOverhead: 10 * time.Second}},
 			1,
 			[]arrival{{0, phased{100}}},
 			[]step{
@@ -240,13 +241,13 @@ func TestGrowthThatContradictsItself(t *testing.T) {
 		"outages in rounds":        {Config{Outages: []Outage{{0, 1}}, Publication: rounds}, "outages" + exactly},
 		"a start of free moves":    {Config{StartDelaySpread: 1, Publication: Publication{Moves: freeAlike}}, "start_delay_spread: needs publication.moves: restart, for moves that are free begin at once"},
 		"outages with free moves":  {Config{Outages: []Outage{{0, 1}}, Publication: Publication{Moves: freeAlike}}, ""},
-		"as long as a stall":       {Config{StartDelay: 20 * time.Minute, StartDelaySpread: 10 * time.Minute, ReleaseDelay: 20 * time.Minute, RestartOverhead: 10 * time.Minute}, "stall_after: must be longer than start_delay, start_delay_spread, release_delay and the restart overhead together"},
-		"just shorter":             {Config{StartDelay: 50*time.Minute - 1, RestartOverhead: 10 * time.Minute}, ""},
+		"as long as a stall":       {Config{StartDelay: 20 * time.Minute, StartDelaySpread: 10 * time.Minute, ReleaseDelay: 20 * time.Minute, Cost: restart.Cost{RestartOverhead: 10 * time.Minute}}, "stall_after: must be longer than start_delay, start_delay_spread, release_delay and the restart overhead together"},
+		"just shorter":             {Config{StartDelay: 50*time.Minute - 1, Cost: restart.Cost{RestartOverhead: 10 * time.Minute}}, ""},
 		"an outage of no length":   {Config{Outages: []Outage{{1, 0}}}, "outages[0].for: must be positive"},
 		"outages that overlap":     {Config{Outages: []Outage{{5, 5}, {2, 4}}}, "outages[1].at: must not lie within another outage"},
 		"outages that follow":      {Config{Outages: []Outage{{5, 5}, {2, 3}}}, ""},
-		"an application too long":  {Config{StartDelay: time.Minute, ApplicationOverhead: []ApplicationOverhead{{"a", time.Hour - time.Minute, 0}}}, "stall_after: must be longer than start_delay, start_delay_spread, release_delay and the restart overhead together"},
-		"no delay, a long restart": {Config{RestartOverhead: time.Hour - 1}, ""},
+		"an application too long":  {Config{StartDelay: time.Minute, Cost: restart.Cost{ApplicationOverhead: []restart.Application{{Application: "a", Overhead: time.Hour - time.Minute}}}}, "stall_after: must be longer than start_delay, start_delay_spread, release_delay and the restart overhead together"},
+		"no delay, a long restart": {Config{Cost: restart.Cost{RestartOverhead: time.Hour - 1}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.config.StallAfter = time.Hour

@@ -143,10 +143,7 @@ func (c *Config) checkDelays() (problems []error) {
 			problem("%s: needs publication.moves: restart, for moves that are free begin at once", option.name)
 		}
 	}
-	overhead := c.RestartOverhead
-	for _, a := range c.ApplicationOverhead {
-		overhead = max(overhead, a.Overhead)
-	}
+	overhead, _ := c.LongestPause()
 	if longest > 0 && longest+overhead >= c.StallAfter {
 		problem("stall_after: must be longer than start_delay, start_delay_spread, release_delay and the restart overhead together")
 	}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -41,7 +42,7 @@ func TestBothWaysToProgressAgree(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		config := Config{
-			RestartOverhead: seconds(rt, 100, "overhead"), TuneOverhead: seconds(rt, 70, "tune_overhead"),
+			Cost: restart.Cost{RestartOverhead: seconds(rt, 100, "overhead")}, TuneOverhead: seconds(rt, 70, "tune_overhead"),
 			Resize:          Resize{InPlace: rapid.Bool().Draw(rt, "in_place"), Overhead: seconds(rt, 100, "resize")},
 			FreeFirstStart:  rapid.Bool().Draw(rt, "free_first_start"),
 			LocalityPenalty: rapid.Float64Range(0, 0.9).Draw(rt, "locality_penalty"),

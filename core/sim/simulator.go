@@ -46,7 +46,6 @@ func (o *opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload
 	is := *c
 	is.MayGrow, is.Accelerators, is.Nodes, is.Pools = false, slices.Clone(c.Accelerators), slices.Clone(c.Nodes), slices.Clone(c.Pools)
 	s.cluster = &is
-	s.overheads = newApplicationOverheads(o.config.ApplicationOverhead)
 	if o.config.MeasurementNoise.any() {
 		s.noise = newStream(o.settings.Seed, o.settings.ID+"/measurement_noise")
 	}
@@ -104,11 +103,10 @@ type Simulator struct {
 	pools    pools
 	grows    bool // nodes may join of which nothing is known
 
-	workload  []workload.Job // in order of submission
-	base      int            // id of the first of them: those before it were there when the simulation began
-	reaction  *reaction      // nil for a list of jobs
-	overheads applicationOverheads
-	jobs      []*simJob // by JobID; nil before the submission and after the end
+	workload []workload.Job // in order of submission
+	base     int            // id of the first of them: those before it were there when the simulation began
+	reaction *reaction      // nil for a list of jobs
+	jobs     []*simJob      // by JobID; nil before the submission and after the end
 
 	measured bool    // some jobs report what they measure
 	noise    *stream // of measurements; nil without

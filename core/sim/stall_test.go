@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -77,7 +78,7 @@ func TestARunThatDoesNoWorkEnds(t *testing.T) {
 					arrivals = append(arrivals, arrival{0, m})
 				}
 				s := open(t, Config{
-					RestartOverhead: tc.overhead, StallAfter: 10 * time.Minute,
+					Cost: restart.Cost{RestartOverhead: tc.overhead}, StallAfter: 10 * time.Minute,
 					Publication: Publication{FirstRound: atStart, Progress: progress},
 				}, 1, arrivals...)
 				if got := lastRound(t, s, tc.decide); got != tc.want {
