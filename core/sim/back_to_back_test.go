@@ -193,8 +193,8 @@ func TestTheEndOfAJobEndsItsInterference(t *testing.T) {
 // On a t4 it does 1 a second, on an a100 10.
 func TestAMovedJobRunsOnTheTypeThatItHas(t *testing.T) {
 	s := open(t, Config{}, 2, arrival{0, typed{phased{100}}})
-	s.cluster.Accelerators = []string{"t4", "a100"}
-	s.cluster.Nodes[1].Accelerator = 1
+	s.devices.cluster.Accelerators = []string{"t4", "a100"}
+	s.devices.cluster.Nodes[1].Accelerator = 1
 	apply(t, s, by(0, 0), start(0, seats(0, 1)))
 	apply(t, s, by(40, 0), core.Change{Action: core.Move, Seats: []core.Seat{seats(1, 1)}})
 	seen, err := s.Next(t.Context(), core.Wake{BySeconds: math.Inf(1), OnEvents: true})

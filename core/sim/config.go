@@ -196,66 +196,70 @@ const leastRate = 1e-6
 
 // Validate reports every option that contradicts another.
 func (c Config) Validate() error {
-	var problems []error
-	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if c.Failures.MTBF > 0 && c.Failures.Repair <= 0 {
-		problem("failures.repair: must be positive when failures.mtbf is set")
+	return errors.Join(slices.Concat(c.checkPauses(), c.checkCoLocation(), c.checkPublication(), c.checkRates(), c.checkOverheads(), c.checkGrowth())...)
+}
+
+// problems collects what is wrong with a config.
+type problems []error
+
+func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Errorf(format, args...)) }
+
+// addWhere adds a problem where it is one.
+func (p *problems) addWhere(wrong bool, format string, args ...any) {
+	if wrong {
+		p.add(format, args...)
 	}
-	if c.RestartOverhead >= c.StallAfter {
-		problem("stall_after: must be longer than restart_overhead")
-	}
-	if c.CoLocation.Table != "" && c.CoLocation.Model != byTable {
-		problem("co_location.table: needs co_location.model: table")
-	}
-	if c.CoLocation.OwnerLoss > 0 && c.CoLocation.Model != guaranteed {
-		problem("co_location.owner_loss: needs co_location.model: guarantee")
-	}
-	if c.CoLocation.SpillLoss > 0 && c.CoLocation.Model != guaranteed {
-		problem("co_location.spill_loss: needs co_location.model: guarantee")
-	}
-	if c.TuneOverhead >= c.StallAfter {
-		problem("tune_overhead: must be shorter than stall_after")
-	}
-	if c.Resize.Overhead > 0 && !c.Resize.InPlace {
-		problem("resize.overhead: needs resize.in_place")
-	}
-	if c.Publication.EpochEnds == wholeSeconds && c.Publication.Progress != perRound {
-		problem("publication.epoch_ends: whole_seconds needs publication.progress: per_round")
-	}
-	if c.Publication.byRounds() && c.Publication.Completion == nextRound {
-		problem("publication.completion: next_round needs publication.progress: exact")
-	}
-	if c.Publication.Progress == backToBack && c.Publication.FirstRound == oneInterval {
-		problem("publication.first_round: one_interval needs rounds on a clock, not publication.progress: back_to_back")
-	}
-	if c.FreeFirstStart && (c.Publication.Overhead == everyChange || c.Publication.Overhead == everyRound) {
-		problem("free_first_start: needs publication.overhead: at_starts")
-	}
-	if c.Publication.Overhead == everyRound && c.Publication.byRounds() {
-		problem("publication.overhead: every_round needs publication.progress: exact")
-	}
-	if c.Mig.Repartition >= c.StallAfter {
-		problem("mig.repartition: must be shorter than stall_after")
-	}
+}
+
+// checkPauses refuses failures without repair, and pauses that look like a stall.
+func (c *Config) checkPauses() (found problems) {
+	found.addWhere(c.Failures.MTBF > 0 && c.Failures.Repair <= 0, "failures.repair: must be positive when failures.mtbf is set")
+	found.addWhere(c.RestartOverhead >= c.StallAfter, "stall_after: must be longer than restart_overhead")
+	found.addWhere(c.TuneOverhead >= c.StallAfter, "tune_overhead: must be shorter than stall_after")
+	found.addWhere(c.Resize.Overhead > 0 && !c.Resize.InPlace, "resize.overhead: needs resize.in_place")
+	found.addWhere(c.Mig.Repartition >= c.StallAfter, "mig.repartition: must be shorter than stall_after")
+	return found
+}
+
+// checkCoLocation refuses settings of another model than the one that is chosen.
+func (c *Config) checkCoLocation() (found problems) {
+	with := &c.CoLocation
+	found.addWhere(with.Table != "" && with.Model != byTable, "co_location.table: needs co_location.model: table")
+	found.addWhere(with.OwnerLoss > 0 && with.Model != guaranteed, "co_location.owner_loss: needs co_location.model: guarantee")
+	found.addWhere(with.SpillLoss > 0 && with.Model != guaranteed, "co_location.spill_loss: needs co_location.model: guarantee")
+	return found
+}
+
+// checkPublication refuses semantics of published simulators that contradict each other.
+func (c *Config) checkPublication() (found problems) {
+	p := &c.Publication
+	found.addWhere(p.EpochEnds == wholeSeconds && p.Progress != perRound, "publication.epoch_ends: whole_seconds needs publication.progress: per_round")
+	found.addWhere(p.byRounds() && p.Completion == nextRound, "publication.completion: next_round needs publication.progress: exact")
+	found.addWhere(p.Progress == backToBack && p.FirstRound == oneInterval, "publication.first_round: one_interval needs rounds on a clock, not publication.progress: back_to_back")
+	found.addWhere(c.FreeFirstStart && (p.Overhead == everyChange || p.Overhead == everyRound), "free_first_start: needs publication.overhead: at_starts")
+	found.addWhere(p.Overhead == everyRound && p.byRounds(), "publication.overhead: every_round needs publication.progress: exact")
+	return found
+}
+
+// checkRates refuses rates on slices that are listed twice, of no profile, or too small for a job to end.
+func (c *Config) checkRates() (found problems) {
 	for i, r := range c.Mig.Rates {
 		at := fmt.Sprintf("mig.rates[%d]", i)
-		if slices.ContainsFunc(c.Mig.Rates[:i], func(o SliceRate) bool { return o.Application == r.Application && o.Profile == r.Profile }) {
-			problem("%s: %s of application %q is listed twice", at, r.Profile, r.Application)
-		}
-		if _, known := mig.ByName(r.Profile); !known {
-			problem("%s.profile: must be one of 1g, 2g, 3g, 4g and 7g", at)
-		}
-		if r.Rate < leastRate {
-			problem("%s.rate: must be at least %v, got %v: a job would never end", at, leastRate, r.Rate)
-		}
+		same := func(o SliceRate) bool { return o.Application == r.Application && o.Profile == r.Profile }
+		found.addWhere(slices.ContainsFunc(c.Mig.Rates[:i], same), "%s: %s of application %q is listed twice", at, r.Profile, r.Application)
+		_, known := mig.ByName(r.Profile)
+		found.addWhere(!known, "%s.profile: must be one of 1g, 2g, 3g, 4g and 7g", at)
+		found.addWhere(r.Rate < leastRate, "%s.rate: must be at least %v, got %v: a job would never end", at, leastRate, r.Rate)
 	}
+	return found
+}
+
+// checkOverheads refuses overheads of applications that look like a stall, or are listed twice.
+func (c *Config) checkOverheads() (found problems) {
 	for i, o := range c.ApplicationOverhead {
-		if o.Overhead >= c.StallAfter {
-			problem("application_overhead[%d].overhead: must be shorter than stall_after", i)
-		}
+		found.addWhere(o.Overhead >= c.StallAfter, "application_overhead[%d].overhead: must be shorter than stall_after", i)
 	}
-	problems = append(problems, c.Cost.Validate())
-	return errors.Join(append(problems, c.checkGrowth()...)...)
+	return append(found, c.Cost.Validate())
 }
 
 // NewSimulator is the factory of the simulated backend.

@@ -347,7 +347,7 @@ func TestNoDeviceIsHeldTwice(t *testing.T) {
 				rt.Fatal(err)
 			}
 			checkHeld(rt, s, seen.NowSeconds)
-			for _, j := range s.starting {
+			for _, j := range s.starts.starting {
 				checkHeld(rt, s, j.holdsFrom)
 			}
 		}
@@ -357,13 +357,13 @@ func TestNoDeviceIsHeldTwice(t *testing.T) {
 // drawMoves stops, starts and moves jobs on devices that the plan leaves free.
 func drawMoves(t *rapid.T, s *Simulator, round int) (changes []core.Change) {
 	free := map[core.NodeID]core.DeviceSet{}
-	for n := range s.cluster.Nodes {
+	for n := range s.devices.cluster.Nodes {
 		if !s.lost(core.NodeID(n)) {
 			free[core.NodeID(n)] = 15
 		}
 	}
 	var starts []core.Change
-	for _, j := range s.jobs {
+	for _, j := range s.jobs.byID {
 		if j == nil {
 			continue
 		}
@@ -382,7 +382,7 @@ func drawMoves(t *rapid.T, s *Simulator, round int) (changes []core.Change) {
 			}
 		}
 		var given []core.Seat
-		for n := range s.cluster.Nodes {
+		for n := range s.devices.cluster.Nodes {
 			id := core.NodeID(n)
 			if mask := free[id] & core.DeviceSet(rapid.IntRange(0, 15).Draw(t, "devices")); mask != 0 {
 				given = append(given, seats(id, mask))
@@ -418,10 +418,10 @@ func checkHeld(t *rapid.T, s *Simulator, at float64) {
 			held[seat.Node] |= seat.Devices
 		}
 	}
-	for _, j := range s.running {
+	for _, j := range s.jobs.running {
 		hold(j.held(at))
 	}
-	for _, l := range s.leaving {
+	for _, l := range s.starts.leaving {
 		if l.until > at {
 			hold(l.seats)
 		}

@@ -190,11 +190,11 @@ func TestARoundWithoutWorkReportsNothing(t *testing.T) {
 			if err := s.Apply(context.Background(), []core.Change{start(0, seats(0, 1))}); err != nil {
 				t.Fatal(err)
 			}
-			s.events = s.events[:0]
-			j := s.running[0]
-			s.advanceRound(j, s.now, tc.seconds)
+			s.clock.events = s.clock.events[:0]
+			j := s.jobs.running[0]
+			s.advanceRound(j, s.clock.now, tc.seconds)
 			got := 0
-			for _, e := range s.events {
+			for _, e := range s.clock.events {
 				if e.Kind == core.JobMeasured {
 					got++
 				}

@@ -26,8 +26,8 @@ func TestFreeMoves(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, Config{Cost: restart.Cost{RestartOverhead: 30e9}, Publication: Publication{Progress: exact, Moves: tc.moves}}, 3, arrival{0, phased{100}})
-			s.cluster.Accelerators = []string{"t4", "a100"}
-			s.cluster.Nodes[2].Accelerator = 1
+			s.devices.cluster.Accelerators = []string{"t4", "a100"}
+			s.devices.cluster.Nodes[2].Accelerator = 1
 			apply(t, s, by(0, 0), start(0, seats(0, 0x3)))
 			apply(t, s, by(tc.at, 0), tc.to)
 			for {

@@ -14,10 +14,10 @@ func (s *Simulator) overheadOf(j *workload.Job) float64 {
 
 // together is the overheads of a job and of all that share its devices, in seconds; its own alone where nobody pauses for another.
 func (s *Simulator) together(j *simJob) (seconds float64) {
-	if s.sharing == nil || s.config.CoLocation.Model == guaranteed {
+	if s.devices.sharing == nil || s.config.CoLocation.Model == guaranteed {
 		return j.overhead
 	}
-	for _, o := range s.sharing.company(j) {
+	for _, o := range s.devices.sharing.company(j) {
 		seconds += o.overhead
 	}
 	return seconds
@@ -42,7 +42,7 @@ func (s *Simulator) pauseForRound(now float64, tell *[]core.Event) {
 	if s.config.Publication.Overhead != everyRound {
 		return
 	}
-	for _, j := range s.running {
+	for _, j := range s.jobs.running {
 		s.advance(j, now)
 		j.pausedUntil = max(now, j.runsFrom) + s.together(j)
 		s.schedule(j)

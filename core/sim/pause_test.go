@@ -32,7 +32,7 @@ func TestStartPause(t *testing.T) {
 			if err := s.Apply(t.Context(), []core.Change{start(0, seats(0, 1))}); err != nil {
 				t.Fatal(err)
 			}
-			if paused := s.jobs[0].pausedUntil; paused != got {
+			if paused := s.jobs.byID[0].pausedUntil; paused != got {
 				t.Errorf("paused until %v s, want %v", paused, got)
 			}
 		})

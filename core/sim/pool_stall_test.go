@@ -186,7 +186,7 @@ func TestARunInWhichOneGetsOnGoesOn(t *testing.T) {
 	if err := s.Apply(t.Context(), []core.Change{start(0, seats(0, 1))}); err != nil {
 		t.Fatal(err)
 	}
-	s.churned = mostChurned + 1
+	s.stall.churned = mostChurned + 1
 	seen, err := s.Next(t.Context(), core.Wake{BySeconds: math.Inf(1), OnEvents: true})
 	if err != nil || seen.NowSeconds != 1000 || s.InVain() != "" {
 		t.Errorf("at %v s: %v, %q; want the end of the job", seen.NowSeconds, err, s.InVain())

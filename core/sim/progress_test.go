@@ -76,7 +76,7 @@ func TestBothWaysToProgressAgree(t *testing.T) {
 			changes := drawChanges(rt, both[0])
 			for i, s := range both {
 				seen, err := s.Next(context.Background(), by(now, 60))
-				if errors.Is(err, io.EOF) && s.active == 0 {
+				if errors.Is(err, io.EOF) && s.jobs.active == 0 {
 					continue
 				}
 				if err != nil || seen.NowSeconds != now {
@@ -96,7 +96,7 @@ func TestBothWaysToProgressAgree(t *testing.T) {
 			}
 			for id := range arrivals {
 				job := core.JobID(id)
-				a, b := both[0].jobs[id], both[1].jobs[id]
+				a, b := both[0].jobs.byID[id], both[1].jobs.byID[id]
 				if math.Abs(ends[0][job]-ends[1][job]) > 1e-6 {
 					rt.Fatalf("job %d ends at %v s event by event and at %v s round by round", id, ends[0][job], ends[1][job])
 				}
@@ -118,7 +118,7 @@ func TestBothWaysToProgressAgree(t *testing.T) {
 // drawChanges draws what a round does to each job. A job only uses devices of its own, one a node.
 func drawChanges(t *rapid.T, s *Simulator) []core.Change {
 	var changes []core.Change
-	for id := range s.jobs {
+	for id := range s.jobs.byID {
 		c := core.Change{Job: core.JobID(id), Tuning: core.Tuning{BatchPerDevice: rapid.IntRange(0, 3).Draw(t, "batch")}}
 		nodes := rapid.IntRange(0, 7).Draw(t, "nodes")
 		for n := range core.NodeID(3) {
@@ -126,7 +126,7 @@ func drawChanges(t *rapid.T, s *Simulator) []core.Change {
 				c.Seats = append(c.Seats, seats(n, 1<<id))
 			}
 		}
-		switch holds := s.jobs[id] != nil && s.jobs[id].seats != nil; {
+		switch holds := s.jobs.byID[id] != nil && s.jobs.byID[id].seats != nil; {
 		case rapid.Bool().Draw(t, "leave it"):
 			continue
 		case nodes == 0 && holds:
