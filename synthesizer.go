@@ -51,7 +51,7 @@ func (e *execution) beliefs() synthesizer.Believer {
 
 // compose makes the stages of an alternative, which are to take over.
 func (e *execution) compose(decided *policies, i int) (*core.Composition, error) {
-	alternative, next := e.Alternatives[i].Config, e.Config.Choosing(i)
+	alternative, next := e.Alternatives[i].Config, e.Config.ForAlternative(i)
 	identity, err := identityOf(next, e.jobs)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/restart"
 )
 
@@ -205,6 +206,46 @@ func TestRestartsThatDifferAreNoted(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("notes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// starting is a backend whose starts take half a minute.
+type starting struct{ fakeOpener }
+
+func (starting) LongestStart() backend.Start {
+	return backend.Start{Pause: 30 * time.Second, Keys: []string{"restart_overhead"}}
+}
+
+// What is noted of a composition is noted of a candidate again only where it is about another setting, or says something else.
+func TestNotesOfCandidates(t *testing.T) {
+	c := restartCatalog().WithBackend(core.NewFactory(core.Info{Type: "simulator", Summary: "a fake world"}, fakeSimulator{},
+		func(fakeSimulator, core.Settings) (backend.Opener, error) { return starting{}, nil }))
+	const own = "pipeline: {admission: [{type: planning}], allocation: {type: planning, config: {overhead: 1m}}}\n"
+	const promise = ": promises of deadlines may be broken: \"admission/planning\" counts "
+	for name, tc := range map[string]struct {
+		pipeline string
+		want     []string
+	}{
+		"the same":       {"round: {interval: 2m}", nil},
+		"another figure": {"pipeline: {admission: [{type: planning, config: {overhead: 2s}}]}", []string{"synthesizer.candidates[0].pipeline.admission[0].config.overhead" + promise + "2s"}},
+		"another place":  {"pipeline: {admission: [{type: accept_all}, {type: planning}]}", []string{"synthesizer.candidates[0].pipeline.admission[1].config.overhead" + promise + "1s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := restartHead + own + "synthesizer: {candidates: [{name: other, " + tc.pipeline + "}]}\n"
+			config, err := Parse(c, "restart.yaml", []byte(text), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := append([]string{"pipeline.admission[0].config.overhead" + promise + "1s"}, tc.want...)
+			if len(config.Notes) != len(want) {
+				t.Fatalf("notes %v, want %v", config.Notes, want)
+			}
+			for i, n := range config.Notes {
+				if got := n.Path + ": " + n.Summary; !strings.HasPrefix(got, want[i]) {
+					t.Errorf("note %q, want %q", got, want[i])
+				}
 			}
 		})
 	}

@@ -427,3 +427,26 @@ func checkHeld(t *rapid.T, s *Simulator, at float64) {
 		}
 	}
 }
+
+// Nodes that join get ids in the order of their times, those of one time in the order of the config, which stays as it is.
+func TestJoiningNodesAreOrderedByTime(t *testing.T) {
+	groups := []JoiningNodes{
+		{At: 20 * time.Second, Name: "late", Provisioning: 5 * time.Second}, {At: 10 * time.Second, Name: "early", Count: 2}, {At: 10 * time.Second, Name: "second"},
+	}
+	kept := slices.Clone(groups)
+	e, ids := nodeEvents{planned: make([]core.Health, 1), failed: make([]bool, 1)}, map[string]core.NodeID{}
+	ready := e.join(groups, ids)
+	if diff := cmp.Diff(map[string]core.NodeID{"early-0": 1, "early-1": 2, "second": 3, "late": 4}, ids); diff != "" {
+		t.Errorf("ids (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(kept, groups); diff != "" {
+		t.Errorf("the groups of the config changed (-want +got):\n%s", diff)
+	}
+	moments := make([]float64, len(ready))
+	for i := range ready {
+		moments[i] = ready[i].at
+	}
+	if diff := cmp.Diff([]float64{10, 10, 10, 25}, moments); diff != "" {
+		t.Errorf("ready at (-want +got):\n%s", diff)
+	}
+}

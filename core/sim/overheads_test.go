@@ -55,3 +55,33 @@ func TestOverheadsByDevices(t *testing.T) {
 		}
 	}
 }
+
+// With every_round a job whose replicas are still being started pauses for its overhead once they run, and one that runs pauses from the round on; what it did
+// before stays done.
+func TestPausesOfEveryRound(t *testing.T) {
+	t.Parallel()
+	c := Config{StartDelay: 10 * time.Second, Cost: restart.Cost{RestartOverhead: 5 * time.Second}, Publication: Publication{Overhead: everyRound}}
+	s := open(t, c, 1, arrival{0, phased{100}})
+	wake := core.Wake{IntervalSeconds: 60, BySeconds: 60}
+	if _, err := s.Next(t.Context(), core.Wake{IntervalSeconds: 60}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(t.Context(), []core.Change{{Round: 1, Action: core.Start, Seats: []core.Seat{seats(0, 1)}}}); err != nil {
+		t.Fatal(err)
+	}
+	j := s.jobs.byID[0]
+	if j.pausedUntil != 10+5 {
+		t.Errorf("pauses until %v, want 15: 5 s after its replicas run", j.pausedUntil)
+	}
+	seen, err := s.Next(t.Context(), wake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j.progress != 60-15 || j.pausedUntil != 60+5 || j.nextAt != 60+55 {
+		t.Errorf("at 60 s it did %v, pauses until %v and ends at %v, want 45, 65 and 115", j.progress, j.pausedUntil, j.nextAt)
+	}
+	last := seen.Events[len(seen.Events)-1]
+	if last.Kind != core.JobProgressed || last.FromSeconds != 65 || last.Progress != 45 {
+		t.Errorf("reports %+v, want progress 45 from 65 s on", last)
+	}
+}

@@ -205,3 +205,23 @@ func (r *roundsOf) ObserveRound(*core.Report) error {
 	}
 	return nil
 }
+
+// A run is late only after the longest time in which a pool may not grow, and after the last price, whatever the order of the pools and prices.
+func TestLateWaitsForCooldownsAndPrices(t *testing.T) {
+	cluster := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Name: "own", Devices: 1}}, Pools: []core.Pool{
+		{Name: "a", Devices: 1, Max: 1, UpCooldownSeconds: 100, Prices: []core.Price{{FromSeconds: 50}, {FromSeconds: 70}}},
+		{Name: "b", Devices: 1, Max: 1, UpCooldownSeconds: 300, Prices: []core.Price{{FromSeconds: 20}}},
+		{Name: "c", Devices: 1, Max: 1, UpCooldownSeconds: 200},
+	}}
+	b, err := (&opener{Config{StallAfter: time.Hour}, core.Settings{ID: "sim"}}).Open(t.Context(), cluster, &workload.Workload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := b.(*Simulator)
+	if s.stall.cooling != 300 || s.stall.priced != 70 {
+		t.Errorf("cooling for %v s, last price at %v s, want 300 and 70", s.stall.cooling, s.stall.priced)
+	}
+	if at := 70.0 + 3600 + 300; s.late(at) || !s.late(at+1) {
+		t.Errorf("late at %v: %v, a second later: %v, want false and true", at, s.late(at), s.late(at+1))
+	}
+}

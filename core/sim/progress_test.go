@@ -171,3 +171,32 @@ func TestEachPhaseIsMeasured(t *testing.T) {
 		})
 	}
 }
+
+// With whole_steps a job does the whole units of work that fit a round of 10 s; a unit that is longer than a round goes on in the next, unless a pause took part
+// of the round.
+func TestWholeUnitsFitARound(t *testing.T) {
+	for name, tc := range map[string]struct {
+		model  steady
+		paused float64
+		want   float64
+	}{
+		"whole units, a part is left":          {steady{100, 0.25}, 0, 2},
+		"a unit longer than a round":           {steady{100, 0.04}, 0, 0.4},
+		"a unit as long as a round":            {steady{100, 0.1}, 0, 1},
+		"a part of a unit after a pause":       {steady{100, 0.04}, 5, 0},
+		"units after a pause":                  {steady{100, 0.5}, 5, 2},
+		"the pause lasts as long as the round": {steady{100, 1}, 10, 0},
+		"all that is left of the work":         {steady{1.5, 1}, 0, 1.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, Config{Publication: Publication{Progress: wholeSteps}}, 1, arrival{0, tc.model})
+			s.arrive(0)
+			j := s.jobs.byID[0]
+			j.rate, j.pausedUntil = tc.model.rate, tc.paused
+			s.advanceSteps(j, 0, 10)
+			if math.Abs(j.progress-tc.want) > 1e-9 || j.asOf != 10 || j.ended != (tc.want == tc.model.work) {
+				t.Errorf("did %v by %v s, ended: %v; want %v by 10 s", j.progress, j.asOf, j.ended, tc.want)
+			}
+		})
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 // Standing is a run at a moment between two rounds, for a simulation that begins there.
 type Standing struct {
+	// NowSeconds: moment of the run, in seconds since its start.
 	NowSeconds float64
 	Cluster    *core.Cluster  // as the pipeline knows it, which is told of changes here
 	Submitted  int            // how many ids jobs had so far
@@ -22,14 +23,18 @@ type Standing struct {
 // StandingJob is a job as it stands, and how it goes on. The last PhaseEnd of its model is all of its work; one that has done that much ends at once.
 type StandingJob struct {
 	*core.Job
+	// Model: how the job goes on.
 	Model workload.Model
 }
 
 // NodeChange is a node of the cluster that changes its health at a moment.
 type NodeChange struct {
+	// AtSeconds: moment of the change, in seconds since the start of the run.
 	AtSeconds float64
-	Node      core.NodeID
-	To        core.Health
+	// Node: id of the node.
+	Node core.NodeID
+	// To: health from then on.
+	To core.Health
 }
 
 // Resume begins a simulation in the middle of a run. Of the config it leaves out what lies ahead of a run by moments: node events, joining nodes, outages, and failures, which

@@ -13,14 +13,22 @@ import (
 
 // UnlikeConfig is the Config of the source `unlike_workers`.
 type UnlikeConfig struct {
-	Path            string        `config:"path" doc:"Trace in Quartet's own CSV format that says when jobs come, on how many replicas and how long they last; jobs, span and the two durations are then not used. None if empty."`
-	Jobs            int           `config:"jobs" min:"1" max:"1000000" doc:"Number of jobs."`
-	Span            time.Duration `config:"span" min:"0" doc:"Time within which all jobs are submitted, evenly at random; 0 submits them at once."`
-	ShortestSeconds float64       `config:"shortest_seconds" min:"1" max:"1e8" doc:"Least duration of a job, on the replicas it requests of type V100M32."`
-	LongestSeconds  float64       `config:"longest_seconds" min:"1" max:"1e8" doc:"Greatest duration of a job; durations spread evenly in the exponent."`
-	MaxReplicas     int           `config:"max_replicas" min:"1" max:"1024" doc:"Most replicas that a job can use."`
-	SlowestLinkGbps float64       `config:"slowest_link_gbps" min:"0.001" max:"1e6" doc:"Gigabits per second of the slowest link between replicas, over which gradients are reduced."`
-	MixesTypes      bool          `config:"mixes_types" doc:"Whether the replicas of a job may run on devices of different types."`
+	// Path: trace in Quartet's own CSV format that says when jobs come, on how many replicas and how long they last.
+	Path string `config:"path" doc:"Trace in Quartet's own CSV format that says when jobs come, on how many replicas and how long they last; jobs, span and the two durations are then not used. None if empty."`
+	// Jobs: number of jobs.
+	Jobs int `config:"jobs" min:"1" max:"1000000" doc:"Number of jobs."`
+	// Span: time within which all jobs are submitted, evenly at random.
+	Span time.Duration `config:"span" min:"0" doc:"Time within which all jobs are submitted, evenly at random; 0 submits them at once."`
+	// ShortestSeconds: least duration of a job, on the replicas it requests of type V100M32.
+	ShortestSeconds float64 `config:"shortest_seconds" min:"1" max:"1e8" doc:"Least duration of a job, on the replicas it requests of type V100M32."`
+	// LongestSeconds: greatest duration of a job.
+	LongestSeconds float64 `config:"longest_seconds" min:"1" max:"1e8" doc:"Greatest duration of a job; durations spread evenly in the exponent."`
+	// MaxReplicas: most replicas that a job can use.
+	MaxReplicas int `config:"max_replicas" min:"1" max:"1024" doc:"Most replicas that a job can use."`
+	// SlowestLinkGbps: gigabits per second of the slowest link between replicas, over which gradients are reduced.
+	SlowestLinkGbps float64 `config:"slowest_link_gbps" min:"0.001" max:"1e6" doc:"Gigabits per second of the slowest link between replicas, over which gradients are reduced."`
+	// MixesTypes: whether the replicas of a job may run on devices of different types.
+	MixesTypes bool `config:"mixes_types" doc:"Whether the replicas of a job may run on devices of different types."`
 }
 
 // NewUnlike makes the factory of the source `unlike_workers`.

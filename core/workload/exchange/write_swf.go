@@ -12,8 +12,10 @@ import (
 
 // Loss is what a format could not hold of a trace.
 type Loss struct {
+	// What: what was lost.
 	What string `json:"what"`
-	Jobs int    `json:"jobs"`
+	// Jobs: number of jobs that lost it.
+	Jobs int `json:"jobs"`
 }
 
 // lostShares is what neither format holds of jobs that share devices.

@@ -35,7 +35,7 @@ synthesizer:
 		return string(text)
 	}
 	for i, want := range [][]string{{"queues", "las", "faster"}, {"las", "queues", "faster"}, {"faster", "queues", "las"}} {
-		chosen := c.Choosing(i)
+		chosen := c.ForAlternative(i)
 		again := mustParse(t, resolved(chosen), Options{})
 		if diff := cmp.Diff(resolved(chosen), resolved(again)); diff != "" {
 			t.Errorf("%d does not read back as the same (-was +is):\n%s", i, diff)
@@ -47,7 +47,7 @@ synthesizer:
 			t.Errorf("%d decides by\n%s\nwant\n%s", i, is, was)
 		}
 	}
-	if diff := cmp.Diff(resolved(c), resolved(c.Choosing(0))); diff != "" {
+	if diff := cmp.Diff(resolved(c), resolved(c.ForAlternative(0))); diff != "" {
 		t.Errorf("the first one (-want +got):\n%s", diff)
 	}
 }
