@@ -36,7 +36,7 @@ func Builtins() Catalog {
 			workload.NewGavelGenerated(),
 			workload.NewOpenB(),
 			workload.NewMuri(),
-			workload.NewUnlike(),
+			workload.NewMixedTypes(),
 			workload.NewSynergy(),
 			workload.NewJobs(),
 			workload.NewSubmitted(),

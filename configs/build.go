@@ -10,11 +10,15 @@ import (
 const fromProgram = "program"
 
 // Build checks a config that was made by a program, beginning with DefaultFile, as Load checks files. Options.Files are not
-// read. What is empty or false in the file is left out; so is what is zero in an item of a list.
+// read. What is empty or false in the file is left out, and so are a restart that costs nothing and what is zero in an item
+// of a list.
 func Build(c Catalog, f File, o Options) (*Config, error) {
 	l := newLoader(c, o, fromProgram)
 	at := core.Position{File: fromProgram}
 	settings := core.Encode(&f)
+	if f.Restart.Overhead == 0 && len(f.Restart.Applications) == 0 {
+		delete(settings, restartPath)
+	}
 	if problems := encodable(settings); len(problems) > 0 {
 		return nil, problems.Err()
 	}

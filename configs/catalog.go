@@ -11,71 +11,62 @@ import (
 // Catalog lists the components that a config may name, by the slot they fill. Its With methods return a catalog with more
 // components and leave the receiver as it is; a component takes the place of an earlier one of its type.
 type Catalog struct {
-	Admission  []core.Factory[core.Admitter]
-	Allocation []core.Factory[core.Allocator]
-	Placement  []core.Factory[core.Placer]
-	Elasticity []core.Factory[core.Elasticity]
-	Scaler     []core.Factory[core.ClusterScaler]
-	Workload   []core.Factory[workload.Source]
-	Backend    []core.Factory[backend.Opener]
+	Admission  []core.Factory[core.Admitter]      // policies that admit jobs
+	Allocation []core.Factory[core.Allocator]     // policies that say how many devices each job gets
+	Placement  []core.Factory[core.Placer]        // policies that say which devices
+	Elasticity []core.Factory[core.Elasticity]    // policies that say what a job does with devices
+	Scaler     []core.Factory[core.ClusterScaler] // policies that say how many nodes the cluster has
+	Workload   []core.Factory[workload.Source]    // sources of jobs
+	Backend    []core.Factory[backend.Opener]     // what runs the jobs, such as the simulator
+}
+
+// With adds the components of another catalog.
+func (c Catalog) With(more Catalog) Catalog {
+	return Catalog{
+		with(c.Admission, more.Admission), with(c.Allocation, more.Allocation), with(c.Placement, more.Placement),
+		with(c.Elasticity, more.Elasticity), with(c.Scaler, more.Scaler), with(c.Workload, more.Workload), with(c.Backend, more.Backend),
+	}
 }
 
 // WithAdmission adds admitters.
 func (c Catalog) WithAdmission(f ...core.Factory[core.Admitter]) Catalog {
-	c.Admission = with(c.Admission, f)
-	return c
+	return c.With(Catalog{Admission: f})
 }
 
 // WithAllocation adds allocators.
 func (c Catalog) WithAllocation(f ...core.Factory[core.Allocator]) Catalog {
-	c.Allocation = with(c.Allocation, f)
-	return c
+	return c.With(Catalog{Allocation: f})
 }
 
 // WithPlacement adds placers.
 func (c Catalog) WithPlacement(f ...core.Factory[core.Placer]) Catalog {
-	c.Placement = with(c.Placement, f)
-	return c
+	return c.With(Catalog{Placement: f})
 }
 
-// WithElasticity adds job elasticities.
+// WithElasticity adds policies of what jobs do with devices.
 func (c Catalog) WithElasticity(f ...core.Factory[core.Elasticity]) Catalog {
-	c.Elasticity = with(c.Elasticity, f)
-	return c
+	return c.With(Catalog{Elasticity: f})
 }
 
 // WithScaler adds cluster scalers.
 func (c Catalog) WithScaler(f ...core.Factory[core.ClusterScaler]) Catalog {
-	c.Scaler = with(c.Scaler, f)
-	return c
+	return c.With(Catalog{Scaler: f})
 }
 
 // WithWorkload adds sources of jobs.
 func (c Catalog) WithWorkload(f ...core.Factory[workload.Source]) Catalog {
-	c.Workload = with(c.Workload, f)
-	return c
+	return c.With(Catalog{Workload: f})
 }
 
 // WithBackend adds backends, such as that of real processes.
 func (c Catalog) WithBackend(f ...core.Factory[backend.Opener]) Catalog {
-	c.Backend = with(c.Backend, f)
-	return c
+	return c.With(Catalog{Backend: f})
 }
 
 // Beside adds the policies of another catalog whose types the receiver does not have, such as those of plugins.
 func (c Catalog) Beside(other Catalog) Catalog {
-	c.Admission = beside(c.Admission, other.Admission)
-	c.Allocation = beside(c.Allocation, other.Allocation)
-	c.Placement = beside(c.Placement, other.Placement)
-	c.Elasticity = beside(c.Elasticity, other.Elasticity)
-	c.Scaler = beside(c.Scaler, other.Scaler)
-	return c
-}
-
-func beside[S any](list, more []core.Factory[S]) []core.Factory[S] {
-	return with(list, slices.DeleteFunc(slices.Clone(more), func(f core.Factory[S]) bool {
-		return slices.ContainsFunc(list, func(known core.Factory[S]) bool { return known.Type == f.Type })
-	}))
+	other.Workload, other.Backend = nil, nil
+	return c.With(other).With(c)
 }
 
 func with[S any](list, more []core.Factory[S]) []core.Factory[S] {

@@ -61,23 +61,29 @@ func (l *loader) checkFile(c *Config) {
 		l.report("estimate", c.Estimate.Check())
 		l.checkNoise(c)
 	}
-	if last := c.Measure.LastJob; last >= 0 && last < c.Measure.FirstJob {
-		l.problem("measure.last_job", "must not be before first_job, got %d and %d", last, c.Measure.FirstJob)
-	}
-	if m := c.Measure; m.WarmUpRatio > 0 || m.CoolDownRatio > 0 {
-		if m.FirstJob > 0 || m.LastJob >= 0 {
-			l.problem("measure", "gives ranks and shares of the jobs; give one of them")
-		}
-		if m.WarmUpRatio+m.CoolDownRatio >= 1 {
-			l.problem("measure", "leaves no jobs: warm_up_ratio and cool_down_ratio must come to less than 1, got %v and %v", m.WarmUpRatio, m.CoolDownRatio)
-		}
-	}
+	l.checkRestart()
+	l.checkMeasure(c.Measure)
 	if c.Output.Dir == "" {
 		l.problem("output.dir", "must not be empty")
 	}
 	l.checkNodes(c.Cluster.Nodes, c.Cluster.Pools)
 	if len(l.found) == 0 {
 		l.checkSize(c)
+	}
+}
+
+// checkMeasure refuses ranks and shares of jobs that leave none.
+func (l *loader) checkMeasure(m Measure) {
+	if m.LastJob >= 0 && m.LastJob < m.FirstJob {
+		l.problem("measure.last_job", "must not be before first_job, got %d and %d", m.LastJob, m.FirstJob)
+	}
+	if m.WarmUpRatio > 0 || m.CoolDownRatio > 0 {
+		if m.FirstJob > 0 || m.LastJob >= 0 {
+			l.problem("measure", "gives ranks and shares of the jobs; give one of them")
+		}
+		if m.WarmUpRatio+m.CoolDownRatio >= 1 {
+			l.problem("measure", "leaves no jobs: warm_up_ratio and cool_down_ratio must come to less than 1, got %v and %v", m.WarmUpRatio, m.CoolDownRatio)
+		}
 	}
 }
 

@@ -15,36 +15,57 @@ const defaultMaxOwners = 2
 
 // Cluster is the machines of a config.
 type Cluster struct {
+	// Nodes: the machines, one item for each group of equal nodes.
 	Nodes []NodeGroup `config:"nodes" doc:"the machines, one item for each group of equal nodes; may be left out where there are pools"`
-	Pools []Pool      `config:"pools" doc:"groups of equal nodes that come and go as pipeline.elasticity.cluster decides"`
+	// Pools: groups of equal nodes that come and go as pipeline.elasticity.cluster decides.
+	Pools []Pool `config:"pools" doc:"groups of equal nodes that come and go as pipeline.elasticity.cluster decides"`
 
-	Sharing             string `config:"sharing" doc:"who may be on a device together: none: each is one job's at a time; fractional: jobs have the shares that they ask for, together at most the device; timeslice: jobs take turns on devices, max_owners of them at most; mig: devices are divided into slices, 7 for compute and 8 of memory, of which each replica has one" enum:"none|fractional|timeslice|mig"`
-	MaxOwners           int    `config:"max_owners" doc:"with timeslice: how many jobs may be on a device" min:"1"`
-	OversubscribeMemory bool   `config:"oversubscribe_memory" doc:"with timeslice: jobs need not be in the memory of a device together, for that of one which waits for its turn lies on the host"`
-	CountResources      bool   `config:"count_resources" doc:"jobs have the CPUs and the memory that they ask for, and no node gives more than it has; one that says nothing of its own is short of nothing"`
+	// Sharing: who may be on a device together: none, fractional, timeslice or mig.
+	Sharing string `config:"sharing" doc:"who may be on a device together: none: each is one job's at a time; fractional: jobs have the shares that they ask for, together at most the device; timeslice: jobs take turns on devices, max_owners of them at most; mig: devices are divided into slices, 7 for compute and 8 of memory, of which each replica has one" enum:"none|fractional|timeslice|mig"`
+	// MaxOwners: with timeslice: how many jobs may be on a device.
+	MaxOwners int `config:"max_owners" doc:"with timeslice: how many jobs may be on a device" min:"1"`
+	// OversubscribeMemory: with timeslice: jobs need not be in the memory of a device together, for that of one which waits for its turn lies on the host.
+	OversubscribeMemory bool `config:"oversubscribe_memory" doc:"with timeslice: jobs need not be in the memory of a device together, for that of one which waits for its turn lies on the host"`
+	// CountResources: jobs have the CPUs and the memory that they ask for, and no node gives more than it has.
+	CountResources bool `config:"count_resources" doc:"jobs have the CPUs and the memory that they ask for, and no node gives more than it has; one that says nothing of its own is short of nothing"`
 }
 
 // Pool is equal nodes that come and go.
 type Pool struct {
-	Name           string        `config:"name" doc:"name of the pool; its nodes are called name-0, name-1, …" required:"true"`
-	Accelerator    string        `config:"accelerator" doc:"accelerator type of the devices" required:"true"`
-	Devices        int           `config:"devices" doc:"devices on each node, 1 to 64"`
-	Start          int           `config:"start" doc:"nodes at the beginning" min:"0"`
-	Min            int           `config:"min" doc:"fewest nodes" min:"0"`
-	Max            int           `config:"max" doc:"most nodes" min:"0"`
-	PricePerHour   float64       `config:"price_per_hour" doc:"what an hour of a node costs, from when it is ready until it is gone; 1 counts node hours" min:"0" max:"1e9"`
-	Prices         []Price       `config:"prices" doc:"later prices of a node, in order of their moments"`
-	UpCooldown     time.Duration `config:"up_cooldown" doc:"least time between two changes upwards" min:"0s"`
-	DownCooldown   time.Duration `config:"down_cooldown" doc:"least time from any change to one downwards" min:"0s"`
-	CPUs           float64       `config:"cpus" doc:"CPU cores of each node, counted with count_resources; 0: not known" min:"0"`
-	MemoryGB       float64       `config:"memory_gb" doc:"memory of each node, counted with count_resources; 0: not known" min:"0"`
-	DeviceMemoryGB float64       `config:"device_memory_gb" doc:"memory of each device, counted where devices are shared; 0: not known" min:"0"`
+	// Name: name of the pool.
+	Name string `config:"name" doc:"name of the pool; its nodes are called name-0, name-1, …" required:"true"`
+	// Accelerator: accelerator type of the devices.
+	Accelerator string `config:"accelerator" doc:"accelerator type of the devices" required:"true"`
+	// Devices: devices on each node, 1 to 64.
+	Devices int `config:"devices" doc:"devices on each node, 1 to 64"`
+	// Start: nodes at the beginning.
+	Start int `config:"start" doc:"nodes at the beginning" min:"0"`
+	// Min: fewest nodes.
+	Min int `config:"min" doc:"fewest nodes" min:"0"`
+	// Max: most nodes.
+	Max int `config:"max" doc:"most nodes" min:"0"`
+	// PricePerHour: what an hour of a node costs, from when it is ready until it is gone.
+	PricePerHour float64 `config:"price_per_hour" doc:"what an hour of a node costs, from when it is ready until it is gone; 1 counts node hours" min:"0" max:"1e9"`
+	// Prices: later prices of a node, in order of their moments.
+	Prices []Price `config:"prices" doc:"later prices of a node, in order of their moments"`
+	// UpCooldown: least time between two changes upwards.
+	UpCooldown time.Duration `config:"up_cooldown" doc:"least time between two changes upwards" min:"0s"`
+	// DownCooldown: least time from any change to one downwards.
+	DownCooldown time.Duration `config:"down_cooldown" doc:"least time from any change to one downwards" min:"0s"`
+	// CPUs: CPU cores of each node, counted with count_resources.
+	CPUs float64 `config:"cpus" doc:"CPU cores of each node, counted with count_resources; 0: not known" min:"0"`
+	// MemoryGB: memory of each node, counted with count_resources.
+	MemoryGB float64 `config:"memory_gb" doc:"memory of each node, counted with count_resources; 0: not known" min:"0"`
+	// DeviceMemoryGB: memory of each device, counted where devices are shared.
+	DeviceMemoryGB float64 `config:"device_memory_gb" doc:"memory of each device, counted where devices are shared; 0: not known" min:"0"`
 }
 
 // Price is what a node of a pool costs from a moment on.
 type Price struct {
-	From    time.Duration `config:"from" doc:"time in the run from which the price holds" min:"0s"`
-	PerHour float64       `config:"per_hour" doc:"what an hour of a node costs" min:"0" max:"1e9"`
+	// From: time in the run from which the price holds.
+	From time.Duration `config:"from" doc:"time in the run from which the price holds" min:"0s"`
+	// PerHour: what an hour of a node costs.
+	PerHour float64 `config:"per_hour" doc:"what an hour of a node costs" min:"0" max:"1e9"`
 }
 
 // prices are those of the pool after the first.
@@ -68,14 +89,22 @@ func (p *Pool) names(name string) bool {
 
 // NodeGroup is a number of equal nodes.
 type NodeGroup struct {
-	Name           string  `config:"name" doc:"name of the node; more than one are called name-0, name-1, …" required:"true"`
-	Count          int     `config:"count" doc:"number of nodes, 1 if left out"`
-	Accelerator    string  `config:"accelerator" doc:"accelerator type of its devices" required:"true"`
-	Devices        int     `config:"devices" doc:"devices on each node" min:"1" max:"64"`
-	CPUs           float64 `config:"cpus" doc:"CPU cores of each node, counted with count_resources; 0: not known" min:"0"`
-	MemoryGB       float64 `config:"memory_gb" doc:"memory of each node, counted with count_resources; 0: not known" min:"0"`
+	// Name: name of the node.
+	Name string `config:"name" doc:"name of the node; more than one are called name-0, name-1, …" required:"true"`
+	// Count: number of nodes, 1 if left out.
+	Count int `config:"count" doc:"number of nodes, 1 if left out"`
+	// Accelerator: accelerator type of its devices.
+	Accelerator string `config:"accelerator" doc:"accelerator type of its devices" required:"true"`
+	// Devices: devices on each node.
+	Devices int `config:"devices" doc:"devices on each node" min:"1" max:"64"`
+	// CPUs: CPU cores of each node, counted with count_resources.
+	CPUs float64 `config:"cpus" doc:"CPU cores of each node, counted with count_resources; 0: not known" min:"0"`
+	// MemoryGB: memory of each node, counted with count_resources.
+	MemoryGB float64 `config:"memory_gb" doc:"memory of each node, counted with count_resources; 0: not known" min:"0"`
+	// DeviceMemoryGB: memory of each device, counted where devices are shared.
 	DeviceMemoryGB float64 `config:"device_memory_gb" doc:"memory of each device, counted where devices are shared; 0: not known" min:"0"`
-	Rack           string  `config:"rack" doc:"rack that the nodes stand in: a level of cells, of the placement cells; no other policy reads it"`
+	// Rack: rack that the nodes stand in: a level of cells, of the placement cells.
+	Rack string `config:"rack" doc:"rack that the nodes stand in: a level of cells, of the placement cells; no other policy reads it"`
 }
 
 // nodeName names the i-th node of the group.

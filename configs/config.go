@@ -16,40 +16,62 @@ import (
 
 // Config is a checked composition, ready to be built.
 type Config struct {
-	Version    int
-	Name       string // a plain file name
-	Seed       uint64
-	Plugins    Plugins
-	Cluster    Cluster
-	Workload   Selected[workload.Source]
-	Sample     workload.Sample
-	Estimate   workload.Estimate
-	Round      Round
-	Measure    Measure
-	Admission  []Selected[core.Admitter]
+	// Version: version of the config format.
+	Version int
+	Name    string // a plain file name
+	// Seed: seed of all randomness.
+	Seed uint64
+	// Plugins: where policies come from that are not built in.
+	Plugins Plugins
+	// Cluster: machines.
+	Cluster Cluster
+	// Workload: source of the jobs.
+	Workload Selected[workload.Source]
+	// Sample: which jobs of the workload take part, and how dense.
+	Sample workload.Sample
+	// Estimate: what policies are told of the work of a job.
+	Estimate workload.Estimate
+	// Round: when rounds are held.
+	Round Round
+	// Restart: what a restart costs where components have no setting of their own.
+	Restart Restart
+	// Measure: which jobs the summary covers.
+	Measure Measure
+	// Admission: policies that must all admit a job.
+	Admission []Selected[core.Admitter]
+	// Allocation: policy that says how many devices each job gets.
 	Allocation Selected[core.Allocator]
-	Placement  Selected[core.Placer]
+	// Placement: policy that says which devices.
+	Placement Selected[core.Placer]
+	// Elasticity: policy that says what a job does with devices.
 	Elasticity Selected[core.Elasticity]
-	Scaler     Selected[core.ClusterScaler]
-	Backend    Selected[backend.Opener]
-	Output     Output
+	// Scaler: policy that says how many nodes the cluster has.
+	Scaler Selected[core.ClusterScaler]
+	// Backend: what runs the jobs.
+	Backend Selected[backend.Opener]
+	// Output: what a run leaves behind.
+	Output Output
 
+	// Synthesizer: how the run chooses between compositions.
 	Synthesizer  Synthesizer
 	Alternatives []Alternative // those that the run chooses from, that of this config first; empty for none
 
 	// Notes tell of what is valid and yet comes to nothing.
 	Notes core.Diagnostics
 
-	tree *node // what was written, and where
+	tree        *node             // what was written, and where
+	fromRestart map[string]string // settings that the section restart gave: its path, by theirs
 }
 
 // Selected is a component that the config chose, with its checked settings.
 type Selected[S any] struct {
-	ID      string // stage/type, such as "allocation/las"; the second of its type in a list ends in "#2"
+	ID string // stage/type, such as "allocation/las"; the second of its type in a list ends in "#2"
+	// Factory: what makes the component.
 	Factory core.Factory[S]
-	Config  any
-	At      core.Position // of its type
-	Remote  *Remote[S]    // nil for a component of this process
+	// Config: its settings, as Factory.Decode returned them.
+	Config any
+	At     core.Position // of its type
+	Remote *Remote[S]    // nil for a component of this process
 
 	drew *atomic.Bool // a number at random; nil when nobody asks
 }
@@ -127,8 +149,10 @@ func (c *Config) SeedGiven() bool {
 
 // Round says when decisions are taken.
 type Round struct {
+	// Interval: time between rounds.
 	Interval time.Duration `config:"interval" doc:"time between rounds; 0s for none" min:"0s"`
-	OnEvents bool          `config:"on_events" doc:"hold a round at each event, besides those of the interval"`
+	// OnEvents: hold a round at each event, besides those of the interval.
+	OnEvents bool `config:"on_events" doc:"hold a round at each event, besides those of the interval"`
 }
 
 // Options are the round options in the terms of the pipeline.
@@ -139,10 +163,14 @@ func (r Round) Options() core.RoundOptions {
 // Measure says which jobs a run is about: those from FirstJob to LastJob in submission order, or those between the shares that
 // come first and last. The others are load.
 type Measure struct {
+	// FirstJob: rank in submission order of the first job that the summary covers.
 	FirstJob int `config:"first_job" doc:"rank in submission order of the first job that the summary covers" min:"0"`
-	LastJob  int `config:"last_job" doc:"rank of the last one: the run ends when all these have; -1 for all jobs there are" min:"-1"`
+	// LastJob: rank of the last one: the run ends when all these have.
+	LastJob int `config:"last_job" doc:"rank of the last one: the run ends when all these have; -1 for all jobs there are" min:"-1"`
 
-	WarmUpRatio   float64 `config:"warm_up_ratio" doc:"share of the jobs, in submission order, before the first that the summary covers" min:"0" max:"1"`
+	// WarmUpRatio: share of the jobs, in submission order, before the first that the summary covers, a ratio from 0 to 1.
+	WarmUpRatio float64 `config:"warm_up_ratio" doc:"share of the jobs, in submission order, before the first that the summary covers" min:"0" max:"1"`
+	// CoolDownRatio: share of the jobs after the last one, a ratio from 0 to 1.
 	CoolDownRatio float64 `config:"cool_down_ratio" doc:"share of the jobs after the last one" min:"0" max:"1"`
 }
 
@@ -151,7 +179,9 @@ func (m Measure) Whole() bool { return m == defaultFile().Measure }
 
 // Output says what a run leaves behind.
 type Output struct {
-	Dir   string   `config:"dir" doc:"folder of the runs; each has a folder named after the config in it"`
+	// Dir: folder of the runs.
+	Dir string `config:"dir" doc:"folder of the runs; each has a folder named after the config in it"`
+	// Write: names of the files that a run writes besides the manifest and the summary.
 	Write []string `config:"write" doc:"files to write besides the manifest and the summary" enum:"jobs|rounds|decisions|accelerators|fairness|tenants|timeline|usage|training|efficiency|reports"`
 }
 

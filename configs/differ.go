@@ -10,7 +10,9 @@ import (
 
 // A Difference is a setting in which two resolved configs differ, each value as YAML on one line, empty where there is none.
 type Difference struct {
-	Path, Here, There string
+	Path  string // of the setting, such as round.interval
+	Here  string // value in the config
+	There string // value in the other config
 }
 
 func (d Difference) String() string {
@@ -91,7 +93,8 @@ func withSections(leaves, other []Leaf) []Leaf {
 
 // A Leaf is a setting of a resolved config: a scalar, or a list or mapping without content, as YAML on one line.
 type Leaf struct {
-	Path, Value string
+	Path  string // of the setting, such as round.interval
+	Value string // as YAML on one line
 }
 
 // Leaves lists the settings of a resolved config in its order. Where results go and which files are written is left out.

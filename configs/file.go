@@ -9,49 +9,77 @@ import (
 
 // File is the form of a config: what may be written in it. DefaultFile holds the defaults of what is left out.
 type File struct {
-	Version  int               `config:"version" doc:"version of the config format, 1" required:"true"`
-	Name     string            `config:"name" doc:"name of the run, a plain file name; the base name of the file if left out"`
-	Seed     uint64            `config:"seed" doc:"seed of all randomness"`
-	Plugins  Plugins           `config:"plugins" doc:"where policies come from that are not built in"`
-	Cluster  Cluster           `config:"cluster" doc:"the machines"`
-	Workload Part              `config:"workload" doc:"where the jobs come from"`
-	Sample   workload.Sample   `config:"sample" doc:"which of the workload's jobs take part, and how dense"`
+	// Version: version of the config format, 1.
+	Version int `config:"version" doc:"version of the config format, 1" required:"true"`
+	// Name: name of the run, a plain file name.
+	Name string `config:"name" doc:"name of the run, a plain file name; the base name of the file if left out"`
+	// Seed: seed of all randomness.
+	Seed uint64 `config:"seed" doc:"seed of all randomness"`
+	// Plugins: where policies come from that are not built in.
+	Plugins Plugins `config:"plugins" doc:"where policies come from that are not built in"`
+	// Cluster: the machines.
+	Cluster Cluster `config:"cluster" doc:"the machines"`
+	// Workload: where the jobs come from.
+	Workload Part `config:"workload" doc:"where the jobs come from"`
+	// Sample: which of the workload's jobs take part, and how dense.
+	Sample workload.Sample `config:"sample" doc:"which of the workload's jobs take part, and how dense"`
+	// Estimate: what policies are told of the work of a job.
 	Estimate workload.Estimate `config:"estimate" doc:"what policies are told of the work of a job"`
-	Round    Round             `config:"round" doc:"when decisions are taken"`
-	Measure  Measure           `config:"measure" doc:"which jobs the summary covers"`
-	Pipeline Pipeline          `config:"pipeline" doc:"the stages"`
-	Backend  Part              `config:"backend" doc:"the world the scheduler acts on"`
+	// Round: when decisions are taken.
+	Round Round `config:"round" doc:"when decisions are taken"`
+	// Restart: what a restart costs a job: the backend charges it and the policies count on it, each unless its own settings say otherwise.
+	Restart Restart `config:"restart" doc:"what a restart costs a job: the backend charges it and the policies count on it, each unless its own settings say otherwise"`
+	// Measure: which jobs the summary covers.
+	Measure Measure `config:"measure" doc:"which jobs the summary covers"`
+	// Pipeline: the stages.
+	Pipeline Pipeline `config:"pipeline" doc:"the stages"`
+	// Backend: the world the scheduler acts on.
+	Backend Part `config:"backend" doc:"the world the scheduler acts on"`
 
+	// Synthesizer: a choice between compositions while the run goes on.
 	Synthesizer Synthesizer `config:"synthesizer" doc:"a choice between compositions while the run goes on; none without candidates"`
 
+	// Output: what a run leaves behind.
 	Output Output `config:"output" doc:"what a run leaves behind"`
 }
 
 // Pipeline names the policy of each stage.
 type Pipeline struct {
-	Admission  []Policy   `config:"admission" doc:"admitters; each of them must admit"`
-	Allocation Policy     `config:"allocation" doc:"decides how many devices each job gets"`
-	Placement  Policy     `config:"placement" doc:"decides which devices"`
+	// Admission: admitters.
+	Admission []Policy `config:"admission" doc:"admitters; each of them must admit"`
+	// Allocation: decides how many devices each job gets.
+	Allocation Policy `config:"allocation" doc:"decides how many devices each job gets"`
+	// Placement: decides which devices.
+	Placement Policy `config:"placement" doc:"decides which devices"`
+	// Elasticity: what jobs and the cluster do with devices.
 	Elasticity Elasticity `config:"elasticity" doc:"what jobs and the cluster do with devices"`
 }
 
 // Elasticity names the policies of elasticity.
 type Elasticity struct {
-	Job     Policy `config:"job" doc:"what a job does with devices"`
+	// Job: what a job does with devices.
+	Job Policy `config:"job" doc:"what a job does with devices"`
+	// Cluster: how many nodes the cluster should have.
 	Cluster Policy `config:"cluster" doc:"how many nodes the cluster should have"`
 }
 
 // Policy names a component of a stage, which may live in another process.
 type Policy struct {
-	Type    string         `config:"type" doc:"type of the component" required:"true"`
-	Config  map[string]any `config:"config" doc:"its settings"`
-	Isolate bool           `config:"isolate" doc:"run a built-in in a process of its own"`
-	Plugin  map[string]any `config:"plugin" doc:"how a policy in another process is kept"`
+	// Type: type of the component.
+	Type string `config:"type" doc:"type of the component" required:"true"`
+	// Config: its settings.
+	Config map[string]any `config:"config" doc:"its settings"`
+	// Isolate: run a built-in in a process of its own.
+	Isolate bool `config:"isolate" doc:"run a built-in in a process of its own"`
+	// Plugin: how a policy in another process is kept.
+	Plugin map[string]any `config:"plugin" doc:"how a policy in another process is kept"`
 }
 
 // Part names a workload or a backend.
 type Part struct {
-	Type   string         `config:"type" doc:"type of the component" required:"true"`
+	// Type: type of the component.
+	Type string `config:"type" doc:"type of the component" required:"true"`
+	// Config: its settings.
 	Config map[string]any `config:"config" doc:"its settings"`
 }
 

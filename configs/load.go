@@ -131,11 +131,13 @@ type loader struct {
 
 	wrong map[string]bool // sections of the file whose form is wrong, by key: nothing more is said about them
 
+	fromRestart map[string]string // settings that the section restart gave: its path, by theirs
+
 	outsideFailed error // why policies of other processes cannot be found
 }
 
 func newLoader(c Catalog, o Options, name string) *loader {
-	return &loader{catalog: c, options: o, name: name, root: newMapping(core.Position{File: name, Line: 1, Column: 1})}
+	return &loader{catalog: c, options: o, name: name, root: newMapping(core.Position{File: name, Line: 1, Column: 1}), fromRestart: map[string]string{}}
 }
 
 func (l *loader) read(name string, data []byte) {
@@ -169,9 +171,9 @@ func (l *loader) compose() (*Config, error) {
 		l.decodeRest(&f, ds)
 	}
 	c := &Config{
-		Version: f.Version, Name: f.Name, Seed: f.Seed, Plugins: f.Plugins, Cluster: f.Cluster, Sample: f.Sample, Estimate: f.Estimate, Round: f.Round, Measure: f.Measure, Output: f.Output,
+		Version: f.Version, Name: f.Name, Seed: f.Seed, Plugins: f.Plugins, Cluster: f.Cluster, Sample: f.Sample, Estimate: f.Estimate, Round: f.Round, Restart: f.Restart, Measure: f.Measure, Output: f.Output,
 		Synthesizer: f.Synthesizer,
-		tree:        l.root,
+		tree:        l.root, fromRestart: l.fromRestart,
 	}
 	l.checkFile(c)
 	l.selectComponents(c)
@@ -253,6 +255,7 @@ func choose[S any](l *loader, stage, path string, factories []core.Factory[S]) S
 		return Selected[S]{}
 	}
 	s := Selected[S]{ID: stage + "/" + name, Factory: factories[i], At: l.position(path + ".type"), drew: &atomic.Bool{}}
+	l.layRestart(stage, path, name, s.Factory.Fields)
 	raw, _ := lookup(l.settings, path+".config").(map[string]any)
 	config, ds := s.Factory.Decode(raw)
 	l.report(path+".config", ds)
@@ -292,6 +295,7 @@ func (l *loader) checkCapabilities(c *Config) {
 	l.noteScaler(c, opener)
 	l.noteTurns(c, opener)
 	l.noteInterval(c)
+	l.noteRestart(c)
 	l.notePromises(c, opener)
 	l.noteSharing(c)
 }

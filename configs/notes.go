@@ -16,7 +16,7 @@ func (l *loader) note(c *Config, path, hint, format string, args ...any) {
 	c.Notes = append(c.Notes, core.Diagnostic{Position: l.position(path), Path: path, Summary: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// noteTurns tells when jobs may take turns that are no longer than it takes them to start, so that they restart for ever.
+// noteTurns notes when jobs may take turns that are no longer than it takes them to start, so that they restart for ever.
 func (l *loader) noteTurns(c *Config, opener backend.Opener) {
 	starting, knows := opener.(backend.Starting)
 	turns, may := settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation).(core.TakesTurns)
@@ -24,27 +24,19 @@ func (l *loader) noteTurns(c *Config, opener backend.Opener) {
 		return
 	}
 	least, setting, turn := turns.LeastTurn()
-	if interval := c.Round.Interval; turn && interval > 0 && max(interval, time.Duration(least*float64(time.Second))) < time.Second {
+	if !turn {
+		return
+	}
+	if interval := c.Round.Interval; interval > 0 && max(interval, time.Duration(least*float64(time.Second))) < time.Second {
 		l.note(c, "round.interval", "set round.interval to 1s or more", "%q may decide anew in each of %.0f rounds that an hour of the run has, as they are held every %v",
 			c.Allocation.ID, time.Hour.Seconds()/interval.Seconds(), interval)
 	}
 	start := starting.LongestStart()
-	if !turn || start.Pause <= 0 {
+	rounds, path := turnEnds(c.Round, start)
+	if start.Pause <= 0 || rounds == 0 { // nothing happens from which a turn would end before somebody gets on
 		return
 	}
-	rounds, path := c.Round.Interval, "round.interval"
-	if c.Round.OnEvents && start.Event > 0 && (rounds == 0 || start.Event < rounds) {
-		rounds, path = start.Event, "backend.config."+start.EventKey
-	}
-	if rounds == 0 {
-		return // nothing happens from which a turn would end before somebody gets on
-	}
-	hint := fmt.Sprintf("set round.interval above %v", start.Pause)
-	if path == "round.interval" && start.Event == 0 {
-		hint += ", or hold rounds on events only with round.interval: 0s and round.on_events: true"
-	} else if path != "round.interval" {
-		hint += " and round.on_events to false"
-	}
+	hint := turnHint(path, start)
 	key := path
 	if setting != "" {
 		setting = "pipeline.allocation.config." + setting
@@ -58,6 +50,26 @@ func (l *loader) noteTurns(c *Config, opener backend.Opener) {
 	}
 	l.note(c, key, hint, "jobs may restart for ever: %q may hand their devices to others after %v (%s), and a start takes up to %v (%s)",
 		c.Allocation.ID, rounds, key, start.Pause, keysOf(start))
+}
+
+// turnEnds is how long a turn may take at least by the rounds, and the setting that says so; 0 where no round ends it.
+func turnEnds(r Round, start backend.Start) (rounds time.Duration, path string) {
+	if r.OnEvents && start.Event > 0 && (r.Interval == 0 || start.Event < r.Interval) {
+		return start.Event, "backend.config." + start.EventKey
+	}
+	return r.Interval, "round.interval"
+}
+
+// turnHint says which setting makes rounds longer than a start.
+func turnHint(path string, start backend.Start) string {
+	hint := fmt.Sprintf("set round.interval above %v", start.Pause)
+	switch {
+	case path != "round.interval":
+		return hint + " and round.on_events to false"
+	case start.Event == 0:
+		return hint + ", or hold rounds on events only with round.interval: 0s and round.on_events: true"
+	}
+	return hint
 }
 
 // noteInterval tells when turns cannot end when they should, as rounds are too rare.
@@ -159,28 +171,29 @@ func (l *loader) noteSharing(c *Config) {
 		return
 	}
 	a, p := c.Allocation, c.Placement
-	if a.Remote != nil && !a.Remote.Isolated || a.ID == "" || slices.Contains(a.Factory.Sharing, core.TimeSlice) {
+	mayShare := a.unknown() || slices.Contains(a.Factory.Sharing, core.TimeSlice) || p.unknown() || p.Factory.Packs
+	if mayShare {
 		return
 	}
-	if p.Remote != nil && !p.Remote.Isolated || p.ID == "" || p.Factory.Packs {
-		return
-	}
-	var others, packing []string
-	for i := range l.catalog.Allocation {
-		if f := &l.catalog.Allocation[i]; slices.Contains(f.Sharing, core.TimeSlice) {
-			others = append(others, f.Type)
-		}
-	}
-	for i := range l.catalog.Placement {
-		if f := &l.catalog.Placement[i]; f.Packs {
-			packing = append(packing, f.Type)
-		}
-	}
-	hint := "allocations that do: " + strings.Join(others, ", ")
-	if len(packing) > 0 {
-		hint += "; placements that do by themselves: " + strings.Join(packing, ", ")
+	hint := "allocations that do: " + typesThat(l.catalog.Allocation, func(i *core.Info) bool { return slices.Contains(i.Sharing, core.TimeSlice) })
+	if packing := typesThat(l.catalog.Placement, func(i *core.Info) bool { return i.Packs }); packing != "" {
+		hint += "; placements that do by themselves: " + packing
 	}
 	l.note(c, "cluster.sharing", hint, "nobody shares a device: %q puts no jobs on devices together", a.ID)
+}
+
+// unknown reports whether nothing is known of what a policy does: it is a plugin's, or missing.
+func (s Selected[S]) unknown() bool { return s.ID == "" || s.Remote != nil && !s.Remote.Isolated }
+
+// typesThat lists the types of a slot that say something of themselves, with commas between them.
+func typesThat[S any](factories []core.Factory[S], say func(*core.Info) bool) string {
+	var types []string
+	for i := range factories {
+		if f := &factories[i]; say(&f.Info) {
+			types = append(types, f.Type)
+		}
+	}
+	return strings.Join(types, ", ")
 }
 
 // noteWholeDevices tells when jobs have parts of devices, and an allocation stops granting where the devices would be used up if they were whole. What a plugin

@@ -12,23 +12,33 @@ import (
 
 // Plugins says where components that are not built in may come from.
 type Plugins struct {
+	// Dirs: folders with plugins, each with its plugins.lock.yaml.
 	Dirs []string `config:"dirs" doc:"folders with plugins, each with its plugins.lock.yaml"`
 }
 
 // PluginOptions are how a policy in another process is kept.
 type PluginOptions struct {
-	OnFailure    string        `config:"on_failure" doc:"what happens when it crashes, hangs or breaks a rule: the run fails, a new process takes over, or the fallback does" enum:"fail|restart|fallback"`
-	MaxRestarts  int           `config:"max_restarts" doc:"restarts in a run, after which it fails" min:"0"`
-	Backoff      time.Duration `config:"backoff" doc:"wait before the first restart; doubles with each, up to a minute" min:"0s" max:"1m"`
-	CallTimeout  time.Duration `config:"call_timeout" doc:"time that the answer to one question may take" min:"1ms"`
+	// OnFailure: what happens when the process crashes, hangs or breaks a rule: fail, restart or fallback.
+	OnFailure string `config:"on_failure" doc:"what happens when it crashes, hangs or breaks a rule: the run fails, a new process takes over, or the fallback does" enum:"fail|restart|fallback"`
+	// MaxRestarts: restarts in a run, after which it fails.
+	MaxRestarts int `config:"max_restarts" doc:"restarts in a run, after which it fails" min:"0"`
+	// Backoff: wait before the first restart.
+	Backoff time.Duration `config:"backoff" doc:"wait before the first restart; doubles with each, up to a minute" min:"0s" max:"1m"`
+	// CallTimeout: time that the answer to one question may take.
+	CallTimeout time.Duration `config:"call_timeout" doc:"time that the answer to one question may take" min:"1ms"`
+	// StartTimeout: time that the process may take to be ready.
 	StartTimeout time.Duration `config:"start_timeout" doc:"time that the process may take to be ready" min:"1ms"`
-	Environment  []string      `config:"environment" doc:"names of environment variables that the process may see, besides PATH, HOME and the like"`
-	Fallback     Fallback      `config:"fallback" doc:"built-in policy that takes over with on_failure: fallback"`
+	// Environment: names of environment variables that the process may see, besides PATH, HOME and the like.
+	Environment []string `config:"environment" doc:"names of environment variables that the process may see, besides PATH, HOME and the like"`
+	// Fallback: built-in policy that takes over with on_failure: fallback.
+	Fallback Fallback `config:"fallback" doc:"built-in policy that takes over with on_failure: fallback"`
 }
 
 // Fallback names a built-in policy.
 type Fallback struct {
-	Type   string         `config:"type" doc:"type of the policy"`
+	// Type: type of the policy.
+	Type string `config:"type" doc:"type of the policy"`
+	// Config: its settings.
 	Config map[string]any `config:"config" doc:"its settings"`
 }
 
@@ -49,13 +59,15 @@ func defaultPluginOptions() PluginOptions {
 type Outside struct {
 	Dirs     []string // plugin folders of the config
 	Isolated bool     // the built-ins, each in a process of its own; otherwise those of the installed plugins
-	Options  PluginOptions
-	Instead  func(core.Settings) (policy any, err error) // makes the fallback; nil for none
+	// Options: how the processes are kept.
+	Options PluginOptions
+	Instead func(core.Settings) (policy any, err error) // makes the fallback; nil for none
 }
 
 // Remote is how a policy in another process is kept.
 type Remote[S any] struct {
 	Isolated bool // a built-in; otherwise of a plugin
+	// Options: how the process is kept.
 	Options  PluginOptions
 	Fallback *Selected[S] // nil for none
 }

@@ -59,6 +59,10 @@ func (c *Config) Origins() []Origin {
 			steps, _ = parsePath(around)
 			n, found = c.tree.find(steps)
 		}
+		if by, laid := c.fromRestart[path]; !found && laid {
+			steps, _ = parsePath(by)
+			n, found = c.tree.find(steps)
+		}
 		if found {
 			from = n.at.String()
 		}
@@ -108,6 +112,9 @@ func (c *Config) document() *yaml.Node {
 		entries = append(entries, entry{"estimate", settings(&c.Estimate)})
 	}
 	entries = append(entries, entry{"round", settings(&c.Round)})
+	if cost := c.restartNode(); cost != nil {
+		entries = append(entries, entry{restartPath, cost})
+	}
 	if !c.Measure.Whole() {
 		entries = append(entries, entry{"measure", c.Measure.node()})
 	}

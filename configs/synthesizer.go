@@ -15,22 +15,34 @@ import (
 
 // Synthesizer lets the run choose between compositions while it goes on. It is absent where Candidates is empty.
 type Synthesizer struct {
-	Method       string        `config:"method" doc:"how candidates are compared: twin simulates each from the present state; bandit goes by what became of jobs under each" enum:"twin|bandit"`
-	Every        int           `config:"every" doc:"rounds from one look to the next" min:"1"`
-	Pause        time.Duration `config:"pause" doc:"time from one look to the next at least" min:"0s"`
-	Horizon      time.Duration `config:"horizon" doc:"with twin, how far each look goes; with bandit, how fast what happened is forgotten. A composition that took over stays for a quarter of it at least" min:"1s" max:"720h"`
-	Draws        int           `config:"draws" doc:"with twin, worlds drawn from what is believed, the same for all candidates; twice as many for the best of them" min:"2" max:"500"`
-	Objective    string        `config:"objective" doc:"what is to be small: mean_jct, the time that jobs are there; responsiveness, the time until they first run" enum:"mean_jct|responsiveness"`
-	SwitchMargin float64       `config:"switch_margin" doc:"part of the objective that a switch must gain" min:"0" max:"1"`
-	Own          string        `config:"own" doc:"name of the composition of pipeline and round, which decides first"`
-	Candidates   []Candidate   `config:"candidates" doc:"the other compositions"`
+	// Method: how candidates are compared: twin or bandit.
+	Method string `config:"method" doc:"how candidates are compared: twin simulates each from the present state; bandit goes by what became of jobs under each" enum:"twin|bandit"`
+	// Every: rounds from one look to the next.
+	Every int `config:"every" doc:"rounds from one look to the next" min:"1"`
+	// Pause: time from one look to the next at least.
+	Pause time.Duration `config:"pause" doc:"time from one look to the next at least" min:"0s"`
+	// Horizon: with twin, how far each look goes.
+	Horizon time.Duration `config:"horizon" doc:"with twin, how far each look goes; with bandit, how fast what happened is forgotten. A composition that took over stays for a quarter of it at least" min:"1s" max:"720h"`
+	// Draws: with twin, worlds drawn from what is believed, the same for all candidates.
+	Draws int `config:"draws" doc:"with twin, worlds drawn from what is believed, the same for all candidates; twice as many for the best of them" min:"2" max:"500"`
+	// Objective: what the choice minimises: mean_jct or responsiveness.
+	Objective string `config:"objective" doc:"what is to be small: mean_jct, the time that jobs are there; responsiveness, the time until they first run" enum:"mean_jct|responsiveness"`
+	// SwitchMargin: part of the objective that a switch must gain, a ratio from 0 to 1.
+	SwitchMargin float64 `config:"switch_margin" doc:"part of the objective that a switch must gain" min:"0" max:"1"`
+	// Own: name of the composition of pipeline and round, which decides first.
+	Own string `config:"own" doc:"name of the composition of pipeline and round, which decides first"`
+	// Candidates: the other compositions.
+	Candidates []Candidate `config:"candidates" doc:"the other compositions"`
 }
 
 // Candidate is another composition of the same run. What it leaves out is as in the config around it.
 type Candidate struct {
-	Name     string         `config:"name" doc:"its name, a plain one" required:"true"`
+	// Name: its name, a plain one.
+	Name string `config:"name" doc:"its name, a plain one" required:"true"`
+	// Pipeline: the stages that differ, each in the form of pipeline.
 	Pipeline map[string]any `config:"pipeline" doc:"the stages that differ, each in the form of pipeline"`
-	Round    map[string]any `config:"round" doc:"when decisions are taken, where that differs"`
+	// Round: when decisions are taken, where that differs.
+	Round map[string]any `config:"round" doc:"when decisions are taken, where that differs"`
 }
 
 // DefaultSynthesizer is a synthesizer without candidates.
@@ -49,6 +61,7 @@ func (s *Synthesizer) said() bool {
 
 // Alternative is a composition between which and others a run chooses.
 type Alternative struct {
+	// Name: name of the composition.
 	Name   string
 	Config *Config // of the run, with the policies and rounds of the alternative, and no others to choose from
 }
@@ -139,13 +152,13 @@ func (l *loader) alternative(c *Config, i int, told core.Diagnostics) *Config {
 	return config
 }
 
-// ForAlternative is the config while one of its alternatives decides: that is its pipeline and round, and the others are those to choose from.
+// ForAlternative returns the config while alternative i decides: that is its pipeline and round, and the others are those to choose from.
 func (c *Config) ForAlternative(i int) *Config {
-	is, a := *c, c.Alternatives[i].Config
-	is.Admission, is.Allocation, is.Placement, is.Elasticity, is.Scaler, is.Round = a.Admission, a.Allocation, a.Placement, a.Elasticity, a.Scaler, a.Round
-	is.Synthesizer.Own = c.Alternatives[i].Name
-	is.Alternatives = slices.Insert(slices.Delete(slices.Clone(c.Alternatives), i, i+1), 0, c.Alternatives[i])
-	return &is
+	chosen, a := *c, c.Alternatives[i].Config
+	chosen.Admission, chosen.Allocation, chosen.Placement, chosen.Elasticity, chosen.Scaler, chosen.Round = a.Admission, a.Allocation, a.Placement, a.Elasticity, a.Scaler, a.Round
+	chosen.Synthesizer.Own = c.Alternatives[i].Name
+	chosen.Alternatives = slices.Insert(slices.Delete(slices.Clone(c.Alternatives), i, i+1), 0, c.Alternatives[i])
+	return &chosen
 }
 
 // stagesText is the same for the same stages and rounds.

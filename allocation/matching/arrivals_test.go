@@ -8,6 +8,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/restart"
 )
 
 func TestArrivalsAreCounted(t *testing.T) {
@@ -47,10 +48,10 @@ func TestMovesPayUntilTheNextArrival(t *testing.T) {
 		every float64
 		want  []int
 	}{
-		"over its life":                 {forLife, 50, []int{0, 1}},
-		"jobs come often":               {untilArrival, 50, []int{1, 0}},
-		"jobs come twice in its life":   {untilArrival, 500, []int{0, 1}},
-		"none comes as long as it runs": {untilArrival, 5000, []int{0, 1}},
+		"over its life":                 {string(restart.Life), 50, []int{0, 1}},
+		"jobs come often":               {string(restart.Arrival), 50, []int{1, 0}},
+		"jobs come twice in its life":   {string(restart.Arrival), 500, []int{0, 1}},
+		"none comes as long as it runs": {string(restart.Arrival), 5000, []int{0, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := coretest.MakeView(smallCluster()).Now(tc.every).Jobs(coretest.MakeJob("old").Elastic(1, 1, 1).MixesTypes().Running(0, coretest.Seat(0, 0))).Obj()

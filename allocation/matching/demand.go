@@ -7,6 +7,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim/market"
+	"github.com/quartet-sched/quartet/core/restart"
 )
 
 // demand is the candidates in the terms of the market: a unit of work is an iteration with a batch of one.
@@ -42,10 +43,9 @@ func (d *demand) gather(v *core.View, candidates []core.Candidate, config *Confi
 	d.assumeLengths()
 	for i := range d.jobs {
 		job := &d.jobs[i]
-		job.MoveSeconds = config.RestartOverhead.Seconds()
-		if config.MovesPay == untilArrival {
-			job.MoveSeconds *= max(1, secondsAsIs(job)/apart)
-		}
+		c := d.candidates[i]
+		pause := config.PauseOf(c.Application, c.Requested).Seconds()
+		job.MoveSeconds = restart.Charge(config.MovesPay).Seconds(pause, secondsAsIs(job), apart)
 		if config.Values == "blind" {
 			d.blind(job)
 		}

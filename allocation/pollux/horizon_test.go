@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 )
 
 // TestHorizonGrowsWithTheOverhead holds that up to 30 s nothing changes, and that beyond a change keeps being worth its price.
@@ -14,7 +15,7 @@ func TestHorizonGrowsWithTheOverhead(t *testing.T) {
 	for overhead, want := range map[time.Duration]float64{
 		0: 200, 15 * time.Second: 200, 30 * time.Second: 200, 240 * time.Second: 800, 810 * time.Second: 1800,
 	} {
-		c := Config{Horizon: 200 * time.Second, RestartOverhead: overhead}
+		c := Config{Horizon: 200 * time.Second, Cost: restart.Cost{RestartOverhead: overhead}}
 		if got := c.span(); math.Abs(got-want) > 1e-9 {
 			t.Errorf("an overhead of %v makes a horizon of %v s, want %v s", overhead, got, want)
 		}

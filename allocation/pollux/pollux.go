@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 )
 
 // Config configures New.
@@ -20,7 +21,8 @@ type Config struct {
 	Reference string  `config:"reference" doc:"speed that a job's is measured against: fair_share of the devices as published, best it could have, or one replica" enum:"fair_share|best|one"`
 	Restart   string  `config:"restart" doc:"how a restart is charged: age as published, by the part of its life that a job lost to restarts; horizon, by the part of a span ahead" enum:"age|horizon"`
 
-	RestartOverhead      time.Duration `config:"restart_overhead" doc:"what a restart costs a job" min:"0s"`
+	restart.Cost
+
 	Resize               Resize        `config:"resize" doc:"what a change of devices costs a job that keeps one"`
 	Horizon              time.Duration `config:"horizon" doc:"span over which restart horizon spreads a restart of up to 30 s; beyond that it grows with restart_overhead to the power of 2/3" min:"1s"`
 	AdaptiveHorizon      bool          `config:"adaptive_horizon" doc:"lengthen the horizon to the mean time between changes of the job list"`
@@ -39,7 +41,7 @@ type Config struct {
 
 // Default is the published objective with the exact search.
 var Default = Config{
-	Search: "exact", FairnessP: -1, Reference: "fair_share", Restart: "age", RestartOverhead: 30 * time.Second,
+	Search: "exact", FairnessP: -1, Reference: "fair_share", Restart: string(restart.Age), Cost: restart.Cost{RestartOverhead: 30 * time.Second},
 	Horizon: 200 * time.Second, Weights: "none", RankPower: 1.3, RankOffset: 0.5, AttainedScale: 20000, InterferenceAvoiding: true, Types: "each",
 	Generations: 100, Population: 100,
 }
@@ -54,11 +56,12 @@ func (c Config) Capabilities() []core.Capability {
 
 // Validate reports options that contradict each other.
 func (c Config) Validate() error {
-	var problems []error
+	problems := []error{c.Cost.Validate()}
 	if c.Resize.Overhead > 0 && !c.Resize.InPlace {
 		problems = append(problems, errors.New("resize.overhead: needs resize.in_place"))
 	}
-	if span := c.span(); c.Restart == "horizon" && span <= c.RestartOverhead.Seconds() {
+	longest, _ := c.LongestPause()
+	if span := c.span(); c.Restart == string(restart.Horizon) && span <= longest.Seconds() {
 		problems = append(problems, fmt.Errorf("horizon: spans %.0f s at this restart_overhead, and must be longer than it, or nothing is worth a start", span))
 	}
 	if c.EfficiencyWeight > 0 && c.Search != "exact" {
@@ -261,8 +264,8 @@ func (p *allocator) term(v *core.View, c *core.Candidate, index, fair int) job {
 	if p.devices < j.least {
 		j.most = 0
 	}
-	restart := p.config.RestartOverhead
-	j.move = p.restartFactor(v, c, restart)
+	overhead := p.config.PauseOf(c.Application, c.Requested)
+	j.move = p.restartFactor(v, c, overhead)
 	if !p.sound(v.Cluster, c.Seats) {
 		j.seats = p.soundOf(v.Cluster, c.Seats)
 		j.held = core.Replicas(j.seats)
@@ -272,7 +275,7 @@ func (p *allocator) term(v *core.View, c *core.Candidate, index, fair int) job {
 			j.seats, j.held = own, core.Replicas(own)
 		}
 	}
-	j.easy = p.config.Resize.InPlace && p.config.Resize.Overhead < restart && j.held > 0
+	j.easy = p.config.Resize.InPlace && p.config.Resize.Overhead < overhead && j.held > 0
 	if j.easy {
 		j.resize = p.restartFactor(v, c, p.config.Resize.Overhead)
 	}
@@ -347,20 +350,17 @@ func (p *allocator) bestRate(r *core.Response) float64 {
 
 // restartFactor is the part of a job's speed that is left by a change that costs so much.
 func (p *allocator) restartFactor(v *core.View, c *core.Candidate, overhead time.Duration) float64 {
-	change := overhead.Seconds()
-	if p.config.Restart == "age" {
-		age := v.NowSeconds - c.SubmitSeconds
-		if age+change <= 0 {
-			return 1 // nothing is lost
-		}
-		factor := max(age-p.config.RestartOverhead.Seconds()*float64(c.Restarts), 0) / (age + change)
-		if v.OnEvents { // the submission of a job of no age may be what made the round
-			factor = max(factor, epsilon)
-		}
-		return factor
+	charge := restart.Charge(p.config.Restart)
+	if charge == restart.Horizon {
+		return charge.SpeedLeft(restart.Weighing{Pause: overhead.Seconds(), Span: p.horizon.seconds(p.config)})
 	}
-	span := p.horizon.seconds(p.config)
-	return max(span-change, 0) / span
+	left := charge.SpeedLeft(restart.Weighing{
+		Pause: overhead.Seconds(), Past: p.config.PauseOf(c.Application, c.Requested).Seconds(), Restarts: c.Restarts, Age: v.NowSeconds - c.SubmitSeconds,
+	})
+	if v.OnEvents { // the submission of a job of no age may be what made the round
+		left = max(left, epsilon)
+	}
+	return left
 }
 
 // epsilon keeps the power of nothing finite, as published.

@@ -11,26 +11,21 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
+	"github.com/quartet-sched/quartet/core/restart"
 )
 
 // Config configures New.
 type Config struct {
-	Power               float64       `config:"power" doc:"of a job's goodput against its least: 1 is the sum, 0 the product, the lower the more even; -0.5 as published" min:"-20" max:"1"`
-	WaitingPenalty      float64       `config:"waiting_penalty" doc:"what a job without devices costs, above 1, which is what the least of its configurations costs" min:"1"`
-	RestartOverhead     time.Duration `config:"restart_overhead" doc:"what a restart is taken to cost a job" min:"0s"`
-	ApplicationOverhead []Overhead    `config:"application_overhead" doc:"restart overheads of single applications, instead of restart_overhead"`
-	ClampRestarts       bool          `config:"clamp_restarts" doc:"however often a job was restarted, running it is better than leaving it; as published it is not"`
-	FinishRestarts      bool          `config:"finish_restarts" doc:"a job that is restarting keeps what it has"`
-	MostNodes           []MostNodes   `config:"most_nodes" doc:"nodes of single accelerator types that a job may span; no limit for others"`
-	Types               string        `config:"types" doc:"each: a job is worth on a type what it does there; blind: on all types the same, what it does on their devices on average" enum:"each|blind"`
-	Digits              int           `config:"digits" doc:"decimals that utilities are rounded to, 2 as published; 0 does not round" min:"0" max:"12"`
-	Gap                 float64       `config:"gap" doc:"part of the best value that a choice may fall short of it" min:"0" max:"1"`
-}
+	Power          float64 `config:"power" doc:"of a job's goodput against its least: 1 is the sum, 0 the product, the lower the more even; -0.5 as published" min:"-20" max:"1"`
+	WaitingPenalty float64 `config:"waiting_penalty" doc:"what a job without devices costs, above 1, which is what the least of its configurations costs" min:"1"`
+	restart.Cost
 
-// Overhead is the restart overhead of one application.
-type Overhead struct {
-	Application string        `config:"application" required:"true" doc:"name of the application"`
-	Overhead    time.Duration `config:"overhead" required:"true" doc:"what a restart is taken to cost it" min:"0s"`
+	ClampRestarts  bool        `config:"clamp_restarts" doc:"however often a job was restarted, running it is better than leaving it; as published it is not"`
+	FinishRestarts bool        `config:"finish_restarts" doc:"a job that is restarting keeps what it has"`
+	MostNodes      []MostNodes `config:"most_nodes" doc:"nodes of single accelerator types that a job may span; no limit for others"`
+	Types          string      `config:"types" doc:"each: a job is worth on a type what it does there; blind: on all types the same, what it does on their devices on average" enum:"each|blind"`
+	Digits         int         `config:"digits" doc:"decimals that utilities are rounded to, 2 as published; 0 does not round" min:"0" max:"12"`
+	Gap            float64     `config:"gap" doc:"part of the best value that a choice may fall short of it" min:"0" max:"1"`
 }
 
 // MostNodes bounds the nodes of one type that a job may span.
@@ -51,11 +46,7 @@ func (c Config) Validate() error {
 	if !(c.WaitingPenalty > 1) {
 		problems = append(problems, errors.New("waiting_penalty: must be above 1, or no job would run"))
 	}
-	for i, o := range c.ApplicationOverhead {
-		if slices.ContainsFunc(c.ApplicationOverhead[:i], func(earlier Overhead) bool { return earlier.Application == o.Application }) {
-			problems = append(problems, fmt.Errorf("application_overhead[%d].application: %q is listed twice", i, o.Application))
-		}
-	}
+	problems = append(problems, c.Cost.Validate())
 	for i, m := range c.MostNodes {
 		if slices.ContainsFunc(c.MostNodes[:i], func(earlier MostNodes) bool { return earlier.Accelerator == m.Accelerator }) {
 			problems = append(problems, fmt.Errorf("most_nodes[%d].accelerator: %q is listed twice", i, m.Accelerator))
@@ -66,7 +57,7 @@ func (c Config) Validate() error {
 
 // Default is the published objective, with restarts clamped and utilities not rounded.
 var Default = Config{
-	Power: -0.5, WaitingPenalty: 1.1, RestartOverhead: 30 * time.Second, ClampRestarts: true, FinishRestarts: true, Types: eachType, Gap: 1e-4,
+	Power: -0.5, WaitingPenalty: 1.1, Cost: restart.Cost{RestartOverhead: 30 * time.Second}, ClampRestarts: true, FinishRestarts: true, Types: eachType, Gap: 1e-4,
 }
 
 // New chooses for every job a number of devices of one type, or none, so that
@@ -158,12 +149,12 @@ func (p *allocator) menu(v *core.View, c *core.Candidate) optim.Menu {
 	for i := range choices {
 		least = min(least, choices[i].Value)
 	}
-	restart := p.restartFactor(v, c)
+	left := p.restartFactor(v, c)
 	for i := range choices {
 		stays := core.AcceleratorID(choices[i].Type) == has && choices[i].Devices == held
 		goodput := choices[i].Value / least * float64(c.Response.MinReplicas)
 		if held > 0 && !stays {
-			goodput *= restart
+			goodput *= left
 			if p.config.ClampRestarts {
 				goodput = max(goodput, float64(c.Response.MinReplicas))
 			}
@@ -213,17 +204,8 @@ func (p *allocator) rateOn(r *core.Response, t core.AcceleratorID, n int) float6
 
 // restartFactor is the part of a job's goodput that is left when its configuration changes.
 func (p *allocator) restartFactor(v *core.View, c *core.Candidate) float64 {
-	cost := p.config.RestartOverhead
-	for _, o := range p.config.ApplicationOverhead {
-		if o.Application == c.Application {
-			cost = o.Overhead
-		}
-	}
-	seconds, age := cost.Seconds(), v.NowSeconds-c.SubmitSeconds
-	if age < seconds || age+seconds == 0 {
-		return 1
-	}
-	return max(age-float64(c.Restarts)*seconds, 0) / (age + seconds)
+	pause := p.config.PauseOf(c.Application, c.Requested).Seconds()
+	return restart.MatureAge.SpeedLeft(restart.Weighing{Pause: pause, Past: pause, Restarts: c.Restarts, Age: v.NowSeconds - c.SubmitSeconds})
 }
 
 // worst bounds the cost of a configuration, as published.

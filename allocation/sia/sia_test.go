@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 )
 
 // newAllocator makes one with the default configuration changed.
@@ -279,7 +280,7 @@ func TestAllocates(t *testing.T) {
 			[]int{1},
 			[]int{2},
 			func(c *Config) {
-				c.RestartOverhead, c.ApplicationOverhead = time.Hour, []Overhead{{"quick", 0}}
+				c.RestartOverhead, c.ApplicationOverhead = time.Hour, []restart.Application{{Application: "quick"}}
 			},
 			func(w *world) {
 				for _, application := range []string{"slow", "quick"} {
@@ -345,10 +346,10 @@ func TestClampRestarts(t *testing.T) {
 func TestValidates(t *testing.T) {
 	c := Default
 	c.WaitingPenalty = 1
-	c.ApplicationOverhead = []Overhead{{"a", 0}, {"a", 1}}
+	c.ApplicationOverhead = []restart.Application{{Application: "a"}, {Application: "a", Overhead: 1}}
 	c.MostNodes = []MostNodes{{"t", 1}, {"t", 2}}
 	want := "waiting_penalty: must be above 1, or no job would run\n" +
-		"application_overhead[1].application: \"a\" is listed twice\nmost_nodes[1].accelerator: \"t\" is listed twice"
+		"application_overhead[1].application: application \"a\" is listed twice\nmost_nodes[1].accelerator: \"t\" is listed twice"
 	if err := c.Validate(); err == nil || err.Error() != want {
 		t.Errorf("problems %v, want %s", err, want)
 	}

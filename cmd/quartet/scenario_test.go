@@ -17,6 +17,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/restart"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/timeline"
 	"github.com/quartet-sched/quartet/core/workload"
@@ -278,7 +279,7 @@ func (p *proposer) propose(v *core.View, g *core.Grant) []core.Seat {
 // drawWorld draws costs and failures. Every node that fails comes back, so that every job can end.
 func (s *scenario) drawWorld(t *rapid.T) {
 	s.world = sim.Config{
-		RestartOverhead: s.duration(rapid.SampledFrom([]int{0, 10, 30}).Draw(t, "overhead")),
+		Cost:            restart.Cost{RestartOverhead: s.duration(rapid.SampledFrom([]int{0, 10, 30}).Draw(t, "overhead"))},
 		FreeFirstStart:  rapid.Bool().Draw(t, "free first start"),
 		LocalityPenalty: rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "locality"),
 		Interference:    rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "interference"),

@@ -29,6 +29,7 @@ const (
 
 // Instance is what a profile has of a device.
 type Instance struct {
+	// Name: name of the profile, such as 3g.
 	Name            string
 	Compute, Memory int   // slices
 	Starts          []int // memory slices that it may begin at, ascending

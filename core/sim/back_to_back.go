@@ -12,26 +12,26 @@ import (
 // running job does the whole steps that fit an interval, and keeps its devices when it is done with them. The round is over
 // when the last job is; when none runs, at the next arrival, or after an interval if jobs wait and none arrives.
 func (s *Simulator) advanceBackToBack(ctx context.Context, w core.Wake) (float64, error) {
-	now, told := s.now, len(s.events)
+	now, told := s.clock.now, len(s.clock.events)
 	_, reacted, owed, err := s.catchUp(ctx)
 	if err != nil || owed {
 		return now, err
 	}
 	for {
 		if err := ctx.Err(); err != nil {
-			s.now = now
+			s.clock.now = now
 			return 0, err
 		}
 		next := now
-		if !reacted || len(s.running) > 0 { // or else jobs were submitted just now, and nobody else is to be waited for
+		if !reacted || len(s.jobs.running) > 0 { // or else jobs were submitted just now, and nobody else is to be waited for
 			next = s.endOfRound(now, w.IntervalSeconds)
 		}
 		reacted = false
 		if s.over(next) {
 			return 0, io.EOF
 		}
-		for i := 0; i < len(s.running); i++ {
-			if j := s.running[i]; s.finishInRound(j, next) {
+		for i := 0; i < len(s.jobs.running); i++ {
+			if j := s.jobs.running[i]; s.finishInRound(j, next) {
 				i--
 			}
 		}
@@ -39,16 +39,16 @@ func (s *Simulator) advanceBackToBack(ctx context.Context, w core.Wake) (float64
 		s.happenToNodes(now)
 		s.arrive(now)
 		if _, err := s.react(ctx, now); err != nil {
-			s.now = now
+			s.clock.now = now
 			return 0, err
 		}
-		s.disturb(now, &s.events)
-		if len(s.events) > told || now+w.IntervalSeconds > w.BySeconds {
+		s.disturb(now, &s.clock.events)
+		if len(s.clock.events) > told || now+w.IntervalSeconds > w.BySeconds {
 			break
 		}
 	}
-	for _, j := range s.running { // the line that was told last assumed that it does not idle
-		s.events = append(s.events, j.progressed(now))
+	for _, j := range s.jobs.running { // the line that was told last assumed that it does not idle
+		s.clock.events = append(s.clock.events, j.progressed(now))
 	}
 	return now, nil
 }
@@ -56,14 +56,14 @@ func (s *Simulator) advanceBackToBack(ctx context.Context, w core.Wake) (float64
 // endOfRound lets each running job do its part of the round that begins now, and returns when the last is done.
 func (s *Simulator) endOfRound(now, interval float64) float64 {
 	end := now
-	for _, j := range s.running {
+	for _, j := range s.jobs.running {
 		s.doRound(j, now, interval)
 		end = max(end, j.asOf)
 	}
 	if end > now {
 		return end
 	}
-	if next := s.nextEvent(); s.active == 0 || !math.IsInf(next, 1) {
+	if next := s.nextEvent(); s.jobs.active == 0 || !math.IsInf(next, 1) {
 		return next
 	}
 	return now + interval
@@ -97,7 +97,7 @@ func (s *Simulator) doRound(j *simJob, now, interval float64) {
 		}
 	}
 	if j.asOf > from {
-		s.advanced, s.churned = max(s.advanced, j.asOf), 0
+		s.stall.advanced, s.stall.churned = max(s.stall.advanced, j.asOf), 0
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 )
 
 func TestBackToBack(t *testing.T) {
@@ -31,7 +32,7 @@ func TestBackToBack(t *testing.T) {
 			},
 		},
 		"only whole steps are done": {
-			config: Config{Publication: Publication{Progress: backToBack}, RestartOverhead: second / 2}, nodes: 1, arrivals: []arrival{{0, phased{100}}},
+			config: Config{Publication: Publication{Progress: backToBack}, Cost: restart.Cost{RestartOverhead: second / 2}}, nodes: 1, arrivals: []arrival{{0, phased{100}}},
 			steps: []step{
 				{wake: every(10), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
 				{wake: by(10, 10), now: 9.5, tells: []string{"job_progressed 0@0", "job_progressed 0@9.5"}},
@@ -51,7 +52,7 @@ func TestBackToBack(t *testing.T) {
 		},
 		// The 5 s that the pause leaves of the first round are too few, and none is forced there.
 		"no step is forced into a part of a round": {
-			config: Config{Publication: Publication{Progress: backToBack}, RestartOverhead: 5 * second}, nodes: 1, arrivals: []arrival{{0, slow{phased{3}}}},
+			config: Config{Publication: Publication{Progress: backToBack}, Cost: restart.Cost{RestartOverhead: 5 * second}}, nodes: 1, arrivals: []arrival{{0, slow{phased{3}}}},
 			steps: []step{
 				{wake: every(10), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
 				{wake: by(10, 10), now: 5, tells: []string{"job_progressed 0@0", "job_progressed 0@5"}},
@@ -192,8 +193,8 @@ func TestTheEndOfAJobEndsItsInterference(t *testing.T) {
 // On a t4 it does 1 a second, on an a100 10.
 func TestAMovedJobRunsOnTheTypeThatItHas(t *testing.T) {
 	s := open(t, Config{}, 2, arrival{0, typed{phased{100}}})
-	s.cluster.Accelerators = []string{"t4", "a100"}
-	s.cluster.Nodes[1].Accelerator = 1
+	s.devices.cluster.Accelerators = []string{"t4", "a100"}
+	s.devices.cluster.Nodes[1].Accelerator = 1
 	apply(t, s, by(0, 0), start(0, seats(0, 1)))
 	apply(t, s, by(40, 0), core.Change{Action: core.Move, Seats: []core.Seat{seats(1, 1)}})
 	seen, err := s.Next(t.Context(), core.Wake{BySeconds: math.Inf(1), OnEvents: true})

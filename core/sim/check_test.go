@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -90,10 +91,10 @@ func TestConfigsThatContradictThemselves(t *testing.T) {
 		"an owner's loss without owners":    {Config{CoLocation: CoLocation{Model: "hinge", OwnerLoss: 0.1}}, "co_location.owner_loss: needs co_location.model: guarantee"},
 		"a spill without owners":            {Config{CoLocation: CoLocation{Model: "none", SpillLoss: 0.1}}, "co_location.spill_loss: needs co_location.model: guarantee"},
 		"losses of a guarantee":             {Config{CoLocation: CoLocation{Model: "guarantee", OwnerLoss: 1, SpillLoss: 1}}, ""},
-		"an application twice, by devices":  {Config{ApplicationOverhead: []ApplicationOverhead{{"a", 0, 2}, {"a", 1, 4}}}, ""},
-		"an application twice for as many":  {Config{ApplicationOverhead: []ApplicationOverhead{{"a", 0, 2}, {"a", 1, 2}}}, `application_overhead[1].application: application "a" is listed twice for 2 devices`},
-		"an application just below the end": {Config{ApplicationOverhead: []ApplicationOverhead{{"a", time.Hour - 1, 0}}}, ""},
-		"an application as long as a stall": {Config{ApplicationOverhead: []ApplicationOverhead{{"a", time.Hour, 0}}}, application},
+		"an application twice, by devices":  {Config{Cost: restart.Cost{ApplicationOverhead: []restart.Application{{Application: "a", Overhead: 0, Devices: 2}, {Application: "a", Overhead: 1, Devices: 4}}}}, ""},
+		"an application twice for as many":  {Config{Cost: restart.Cost{ApplicationOverhead: []restart.Application{{Application: "a", Overhead: 0, Devices: 2}, {Application: "a", Overhead: 1, Devices: 2}}}}, `application_overhead[1].application: application "a" is listed twice for 2 devices`},
+		"an application just below the end": {Config{Cost: restart.Cost{ApplicationOverhead: []restart.Application{{Application: "a", Overhead: time.Hour - 1}}}}, ""},
+		"an application as long as a stall": {Config{Cost: restart.Cost{ApplicationOverhead: []restart.Application{{Application: "a", Overhead: time.Hour}}}}, application},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.config.StallAfter = time.Hour

@@ -121,7 +121,7 @@ func happened(o core.Observation) (moments []float64) {
 // startAll starts every job that was submitted, on a device of its own.
 func startAll(t *testing.T, s *Simulator) {
 	t.Helper()
-	for id := range core.JobID(s.arrived) {
+	for id := range core.JobID(s.jobs.arrived) {
 		c := start(id, seats(0, 1<<id))
 		c.Round = 1
 		if err := s.Apply(t.Context(), []core.Change{c}); err != nil {

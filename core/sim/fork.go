@@ -30,43 +30,32 @@ func (r *stream) fork() *stream {
 
 // Fork is the simulation as it stands between two rounds, truth and chance included, for a pipeline that was forked at the same moment and knows the given cluster.
 // Nothing that becomes of one of the two is seen by the other. One whose workload reacts cannot be forked.
-func (s *Simulator) Fork(seen *core.Cluster) (*Simulator, error) {
+func (s *Simulator) Fork(known *core.Cluster) (*Simulator, error) {
 	if s.reaction != nil {
 		return nil, errors.New("a workload that reacts to its jobs cannot be forked")
 	}
 	f := *s
-	f.seen, f.cluster = seen, s.cluster.Fork()
-	jobs := make(map[*simJob]*simJob, s.active)
-	f.jobs = make([]*simJob, len(s.jobs))
-	for i, j := range s.jobs {
+	forked := make(map[*simJob]*simJob, s.jobs.active)
+	f.jobs.byID = make([]*simJob, len(s.jobs.byID))
+	for i, j := range s.jobs.byID {
 		if j != nil {
-			f.jobs[i] = j.fork()
-			jobs[j] = f.jobs[i]
+			f.jobs.byID[i] = j.fork()
+			forked[j] = f.jobs.byID[i]
 		}
 	}
 	list := func(from []*simJob) []*simJob {
 		to := make([]*simJob, len(from))
 		for i, j := range from {
-			to[i] = jobs[j]
+			to[i] = forked[j]
 		}
 		return to
 	}
-	f.running, f.queue, f.starting = list(s.running), list(s.queue), list(s.starting)
-	f.noise, f.delays = s.noise.fork(), s.delays.fork()
-	f.events, f.notes = nil, slices.Clone(s.notes)
-	f.spanning, f.leaving = slices.Clone(s.spanning), slices.Clone(s.leaving)
-	f.nodes = s.nodes.fork()
-	f.pools.names, f.pools.retiring = slices.Clone(s.pools.names), slices.Clone(s.pools.retiring)
-	f.pools.expires, f.pools.rand = maps.Clone(s.pools.expires), s.pools.rand.fork()
-	if h := s.sharing; h != nil {
-		f.sharing = &sharing{model: h.model, cluster: f.cluster, on: make(map[deviceAt][]*simJob, len(h.on)), changed: list(h.changed)}
-		for at, on := range h.on {
-			f.sharing.on[at] = list(on)
-		}
-	}
-	if s.slicing != nil {
-		f.slicing = &slicing{into: maps.Clone(s.slicing.into)}
-	}
+	f.clock.events, f.clock.notes = nil, slices.Clone(s.clock.notes)
+	f.jobs.running, f.jobs.queue = list(s.jobs.running), list(s.jobs.queue)
+	f.starts = starts{starting: list(s.starts.starting), leaving: slices.Clone(s.starts.leaving), delays: s.starts.delays.fork()}
+	f.devices = s.devices.fork(known, list)
+	f.pools = s.pools.fork()
+	f.reports.noise = s.reports.noise.fork()
 	return &f, nil
 }
 
@@ -75,6 +64,28 @@ func (j *simJob) fork() *simJob {
 	f.seats, f.kept, f.reported = slices.Clone(j.seats), slices.Clone(j.kept), slices.Clone(j.reported)
 	f.running.Shape, f.running.Accelerators = slices.Clone(j.running.Shape), slices.Clone(j.running.Accelerators)
 	return &f
+}
+
+// fork copies the devices for a pipeline that knows the given cluster; list copies jobs.
+func (d *devices) fork(known *core.Cluster, list func([]*simJob) []*simJob) devices {
+	f := *d
+	f.cluster, f.known, f.nodes, f.spanning = d.cluster.Fork(), known, d.nodes.fork(), slices.Clone(d.spanning)
+	if h := d.sharing; h != nil {
+		f.sharing = &sharing{model: h.model, cluster: f.cluster, on: make(map[deviceAt][]*simJob, len(h.on)), changed: list(h.changed)}
+		for at, on := range h.on {
+			f.sharing.on[at] = list(on)
+		}
+	}
+	if d.slicing != nil {
+		f.slicing = &slicing{into: maps.Clone(d.slicing.into)}
+	}
+	return f
+}
+
+func (p *pools) fork() pools {
+	f := *p
+	f.names, f.retiring, f.expires, f.rand = slices.Clone(p.names), slices.Clone(p.retiring), maps.Clone(p.expires), p.rand.fork()
+	return f
 }
 
 func (e *nodeEvents) fork() nodeEvents {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -46,7 +47,7 @@ func TestNodesAndStartsThatTakeTime(t *testing.T) {
 			},
 		},
 		"a start takes time, then the overhead": {
-			Config{StartDelay: 5 * time.Second, RestartOverhead: 10 * time.Second},
+			Config{StartDelay: 5 * time.Second, Cost: restart.Cost{RestartOverhead: 10 * time.Second}},
 			1,
 			[]arrival{{0, phased{100}}},
 			[]step{
@@ -240,13 +241,13 @@ func TestGrowthThatContradictsItself(t *testing.T) {
 		"outages in rounds":        {Config{Outages: []Outage{{0, 1}}, Publication: rounds}, "outages" + exactly},
 		"a start of free moves":    {Config{StartDelaySpread: 1, Publication: Publication{Moves: freeAlike}}, "start_delay_spread: needs publication.moves: restart, for moves that are free begin at once"},
 		"outages with free moves":  {Config{Outages: []Outage{{0, 1}}, Publication: Publication{Moves: freeAlike}}, ""},
-		"as long as a stall":       {Config{StartDelay: 20 * time.Minute, StartDelaySpread: 10 * time.Minute, ReleaseDelay: 20 * time.Minute, RestartOverhead: 10 * time.Minute}, "stall_after: must be longer than start_delay, start_delay_spread, release_delay and the restart overhead together"},
-		"just shorter":             {Config{StartDelay: 50*time.Minute - 1, RestartOverhead: 10 * time.Minute}, ""},
+		"as long as a stall":       {Config{StartDelay: 20 * time.Minute, StartDelaySpread: 10 * time.Minute, ReleaseDelay: 20 * time.Minute, Cost: restart.Cost{RestartOverhead: 10 * time.Minute}}, "stall_after: must be longer than start_delay, start_delay_spread, release_delay and the restart overhead together"},
+		"just shorter":             {Config{StartDelay: 50*time.Minute - 1, Cost: restart.Cost{RestartOverhead: 10 * time.Minute}}, ""},
 		"an outage of no length":   {Config{Outages: []Outage{{1, 0}}}, "outages[0].for: must be positive"},
 		"outages that overlap":     {Config{Outages: []Outage{{5, 5}, {2, 4}}}, "outages[1].at: must not lie within another outage"},
 		"outages that follow":      {Config{Outages: []Outage{{5, 5}, {2, 3}}}, ""},
-		"an application too long":  {Config{StartDelay: time.Minute, ApplicationOverhead: []ApplicationOverhead{{"a", time.Hour - time.Minute, 0}}}, "stall_after: must be longer than start_delay, start_delay_spread, release_delay and the restart overhead together"},
-		"no delay, a long restart": {Config{RestartOverhead: time.Hour - 1}, ""},
+		"an application too long":  {Config{StartDelay: time.Minute, Cost: restart.Cost{ApplicationOverhead: []restart.Application{{Application: "a", Overhead: time.Hour - time.Minute}}}}, "stall_after: must be longer than start_delay, start_delay_spread, release_delay and the restart overhead together"},
+		"no delay, a long restart": {Config{Cost: restart.Cost{RestartOverhead: time.Hour - 1}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.config.StallAfter = time.Hour
@@ -346,7 +347,7 @@ func TestNoDeviceIsHeldTwice(t *testing.T) {
 				rt.Fatal(err)
 			}
 			checkHeld(rt, s, seen.NowSeconds)
-			for _, j := range s.starting {
+			for _, j := range s.starts.starting {
 				checkHeld(rt, s, j.holdsFrom)
 			}
 		}
@@ -356,13 +357,13 @@ func TestNoDeviceIsHeldTwice(t *testing.T) {
 // drawMoves stops, starts and moves jobs on devices that the plan leaves free.
 func drawMoves(t *rapid.T, s *Simulator, round int) (changes []core.Change) {
 	free := map[core.NodeID]core.DeviceSet{}
-	for n := range s.cluster.Nodes {
+	for n := range s.devices.cluster.Nodes {
 		if !s.lost(core.NodeID(n)) {
 			free[core.NodeID(n)] = 15
 		}
 	}
 	var starts []core.Change
-	for _, j := range s.jobs {
+	for _, j := range s.jobs.byID {
 		if j == nil {
 			continue
 		}
@@ -381,7 +382,7 @@ func drawMoves(t *rapid.T, s *Simulator, round int) (changes []core.Change) {
 			}
 		}
 		var given []core.Seat
-		for n := range s.cluster.Nodes {
+		for n := range s.devices.cluster.Nodes {
 			id := core.NodeID(n)
 			if mask := free[id] & core.DeviceSet(rapid.IntRange(0, 15).Draw(t, "devices")); mask != 0 {
 				given = append(given, seats(id, mask))
@@ -417,12 +418,35 @@ func checkHeld(t *rapid.T, s *Simulator, at float64) {
 			held[seat.Node] |= seat.Devices
 		}
 	}
-	for _, j := range s.running {
+	for _, j := range s.jobs.running {
 		hold(j.held(at))
 	}
-	for _, l := range s.leaving {
+	for _, l := range s.starts.leaving {
 		if l.until > at {
 			hold(l.seats)
 		}
+	}
+}
+
+// Nodes that join get ids in the order of their times, those of one time in the order of the config, which stays as it is.
+func TestJoiningNodesAreOrderedByTime(t *testing.T) {
+	groups := []JoiningNodes{
+		{At: 20 * time.Second, Name: "late", Provisioning: 5 * time.Second}, {At: 10 * time.Second, Name: "early", Count: 2}, {At: 10 * time.Second, Name: "second"},
+	}
+	kept := slices.Clone(groups)
+	e, ids := nodeEvents{planned: make([]core.Health, 1), failed: make([]bool, 1)}, map[string]core.NodeID{}
+	ready := e.join(groups, ids)
+	if diff := cmp.Diff(map[string]core.NodeID{"early-0": 1, "early-1": 2, "second": 3, "late": 4}, ids); diff != "" {
+		t.Errorf("ids (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(kept, groups); diff != "" {
+		t.Errorf("the groups of the config changed (-want +got):\n%s", diff)
+	}
+	moments := make([]float64, len(ready))
+	for i := range ready {
+		moments[i] = ready[i].at
+	}
+	if diff := cmp.Diff([]float64{10, 10, 10, 25}, moments); diff != "" {
+		t.Errorf("ready at (-want +got):\n%s", diff)
 	}
 }

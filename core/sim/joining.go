@@ -50,17 +50,17 @@ func (e *nodeEvents) join(groups []JoiningNodes, ids map[string]core.NodeID) (re
 
 // addNode lets the next node join. After the last one, the cluster grows no more.
 func (s *Simulator) addNode(change nodeEvent) {
-	n := s.nodes.joining[0]
-	s.nodes.joining = s.nodes.joining[1:]
+	n := s.devices.nodes.joining[0]
+	s.devices.nodes.joining = s.devices.nodes.joining[1:]
 	n.Health = change.to
-	accelerator := s.cluster.Accelerator(n.Accelerator)
+	accelerator := s.devices.cluster.Accelerator(n.Accelerator)
 	if accelerator == core.AnyAccelerator {
-		accelerator = core.AcceleratorID(len(s.cluster.Accelerators))
-		s.cluster.Accelerators = append(s.cluster.Accelerators, n.Accelerator)
+		accelerator = core.AcceleratorID(len(s.devices.cluster.Accelerators))
+		s.devices.cluster.Accelerators = append(s.devices.cluster.Accelerators, n.Accelerator)
 	}
-	s.cluster.Nodes = append(s.cluster.Nodes, core.Node{ID: change.node, Name: n.Name, Accelerator: accelerator, Devices: n.Devices, Pool: n.Pool})
-	s.seen.MayGrow = s.mayGrow()
-	s.events = append(s.events, core.Event{Kind: core.NodeAdded, AtSeconds: change.at, Node: change.node, Added: &n})
+	s.devices.cluster.Nodes = append(s.devices.cluster.Nodes, core.Node{ID: change.node, Name: n.Name, Accelerator: accelerator, Devices: n.Devices, Pool: n.Pool})
+	s.devices.known.MayGrow = s.mayGrow()
+	s.clock.events = append(s.clock.events, core.Event{Kind: core.NodeAdded, AtSeconds: change.at, Node: change.node, Added: &n})
 }
 
 // Grown is the cluster with all nodes that are to join, and c itself where none is.
@@ -87,44 +87,48 @@ func (o *opener) Grown(c *core.Cluster) *core.Cluster {
 
 // checkGrowth refuses nodes that join without what a node needs, events on nodes that are gone, and delays and outages that
 // do not suit other options.
-func (c *Config) checkGrowth() (problems []error) {
-	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+func (c *Config) checkGrowth() problems {
+	return slices.Concat(c.checkJoining(), c.checkNodeEvents(), c.checkOutages(), c.checkPools(), c.checkDelays())
+}
+
+// checkJoining refuses nodes that join without what a node needs.
+func (c *Config) checkJoining() (found problems) {
 	for i := range c.JoiningNodes {
 		g, at := &c.JoiningNodes[i], fmt.Sprintf("joining_nodes[%d]", i)
-		if g.Name == "" {
-			problem("%s.name: must not be empty", at)
-		}
-		if g.Accelerator == "" {
-			problem("%s.accelerator: must not be empty", at)
-		}
-		if g.Devices < 1 || g.Devices > core.MaxDevicesPerNode {
-			problem("%s.devices: must be between 1 and %d, got %d", at, core.MaxDevicesPerNode, g.Devices)
-		}
+		found.addWhere(g.Name == "", "%s.name: must not be empty", at)
+		found.addWhere(g.Accelerator == "", "%s.accelerator: must not be empty", at)
+		found.addWhere(g.Devices < 1 || g.Devices > core.MaxDevicesPerNode, "%s.devices: must be between 1 and %d, got %d", at, core.MaxDevicesPerNode, g.Devices)
 	}
+	return found
+}
+
+// checkNodeEvents refuses events on nodes that are gone.
+func (c *Config) checkNodeEvents() (found problems) {
 	for i, e := range c.NodeEvents {
 		for k, g := range c.NodeEvents {
 			if g.To == core.Gone.String() && g.Node == e.Node && (e.At > g.At || e.At == g.At && i > k) {
-				problem("node_events[%d].at: node %q is gone since %v", i, e.Node, g.At)
+				found.add("node_events[%d].at: node %q is gone since %v", i, e.Node, g.At)
 				break
 			}
 		}
 	}
+	return found
+}
+
+// checkOutages refuses outages of no length, and those that lie within another.
+func (c *Config) checkOutages() (found problems) {
 	for i, o := range c.Outages {
 		at := fmt.Sprintf("outages[%d]", i)
-		if o.For <= 0 {
-			problem("%s.for: must be positive", at)
-		}
-		if slices.ContainsFunc(c.Outages[:i], func(p Outage) bool { return o.At < p.At+p.For && p.At < o.At+o.For }) {
-			problem("%s.at: must not lie within another outage", at)
-		}
+		found.addWhere(o.For <= 0, "%s.for: must be positive", at)
+		within := func(p Outage) bool { return o.At < p.At+p.For && p.At < o.At+o.For }
+		found.addWhere(slices.ContainsFunc(c.Outages[:i], within), "%s.at: must not lie within another outage", at)
 	}
-	return slices.Concat(problems, c.checkPools(), c.checkDelays())
+	return found
 }
 
 // checkDelays refuses delays and outages where no moment lies between rounds, delays of moves that are to take no time, and
 // delays that look like a stall.
-func (c *Config) checkDelays() (problems []error) {
-	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+func (c *Config) checkDelays() (found problems) {
 	longest := c.StartDelay + c.StartDelaySpread + c.ReleaseDelay
 	for _, option := range [...]struct {
 		name string
@@ -136,19 +140,10 @@ func (c *Config) checkDelays() (problems []error) {
 		{"release_delay", c.ReleaseDelay > 0, true},
 		{"outages", len(c.Outages) > 0, false},
 	} {
-		if option.set && c.Publication.byRounds() {
-			problem("%s: needs publication.progress: exact", option.name)
-		}
-		if option.set && option.move && c.Publication.Moves == freeAlike {
-			problem("%s: needs publication.moves: restart, for moves that are free begin at once", option.name)
-		}
+		found.addWhere(option.set && c.Publication.byRounds(), "%s: needs publication.progress: exact", option.name)
+		found.addWhere(option.set && option.move && c.Publication.Moves == freeAlike, "%s: needs publication.moves: restart, for moves that are free begin at once", option.name)
 	}
-	overhead := c.RestartOverhead
-	for _, a := range c.ApplicationOverhead {
-		overhead = max(overhead, a.Overhead)
-	}
-	if longest > 0 && longest+overhead >= c.StallAfter {
-		problem("stall_after: must be longer than start_delay, start_delay_spread, release_delay and the restart overhead together")
-	}
-	return problems
+	overhead, _ := c.LongestPause()
+	found.addWhere(longest > 0 && longest+overhead >= c.StallAfter, "stall_after: must be longer than start_delay, start_delay_spread, release_delay and the restart overhead together")
+	return found
 }

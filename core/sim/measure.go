@@ -8,6 +8,12 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
+// measurements are what jobs report of their step times.
+type measurements struct {
+	any   bool    // some jobs report
+	noise *stream // random errors of the measurements; nil without
+}
+
 // report tells what a job measures, if that is new.
 func (s *Simulator) report(j *simJob, at float64) {
 	if !j.unmeasured || j.measuring == nil {
@@ -15,10 +21,10 @@ func (s *Simulator) report(j *simJob, at float64) {
 	}
 	j.unmeasured, j.fresh = false, false
 	if m, g, ok := j.measuring.Measure(j.phase, j.running); ok {
-		if s.noise != nil {
+		if s.reports.noise != nil {
 			s.blur(j, &m)
 		}
-		s.events = append(s.events, core.Event{Kind: core.JobMeasured, AtSeconds: at, Job: j.Spec.ID, Measurement: m, Gradients: g})
+		s.clock.events = append(s.clock.events, core.Event{Kind: core.JobMeasured, AtSeconds: at, Job: j.Spec.ID, Measurement: m, Gradients: g})
 	}
 }
 
@@ -30,7 +36,7 @@ func (s *Simulator) tellReports(j *simJob, at float64) (some bool) {
 	}
 	for _, r := range reporter.Reports(j.phase) {
 		some = true
-		s.events = append(s.events, core.Event{Kind: core.JobReported, AtSeconds: at, Job: j.Spec.ID, Metric: r.Metric, Step: r.Step, Value: r.Value})
+		s.clock.events = append(s.clock.events, core.Event{Kind: core.JobReported, AtSeconds: at, Job: j.Spec.ID, Metric: r.Metric, Step: r.Step, Value: r.Value})
 		s.reaction.reported(j, r, at)
 	}
 	return some
@@ -39,8 +45,8 @@ func (s *Simulator) tellReports(j *simJob, at float64) (some bool) {
 // blur puts a report off the truth.
 func (s *Simulator) blur(j *simJob, m *core.Measurement) {
 	n := &s.config.MeasurementNoise
-	factor := math.Exp(n.Spread * s.noise.NormFloat64())
-	if s.noise.Float64() < n.Outliers {
+	factor := math.Exp(n.Spread * s.reports.noise.NormFloat64())
+	if s.reports.noise.Float64() < n.Outliers {
 		factor *= n.OutlierFactor
 	}
 	if !slices.ContainsFunc(j.reported, m.SameConfiguration) {
@@ -53,12 +59,12 @@ func (s *Simulator) blur(j *simJob, m *core.Measurement) {
 
 // reportAll lets those report that ran since they were started and have not yet, and with noise all.
 func (s *Simulator) reportAll(now float64) {
-	if !s.measured {
+	if !s.reports.any {
 		return
 	}
-	for _, j := range s.running {
+	for _, j := range s.jobs.running {
 		if now > j.pausedUntil {
-			j.unmeasured = j.unmeasured || s.noise != nil
+			j.unmeasured = j.unmeasured || s.reports.noise != nil
 			s.report(j, now)
 		}
 	}
@@ -69,15 +75,15 @@ func (s *Simulator) reportAll(now float64) {
 // something else to happen.
 func (s *Simulator) nextReport(w core.Wake) float64 {
 	next := math.Inf(1)
-	if !s.measured || w.IntervalSeconds > 0 {
+	if !s.reports.any || w.IntervalSeconds > 0 {
 		return next
 	}
-	for _, j := range s.running {
+	for _, j := range s.jobs.running {
 		if !j.fresh || j.measuring == nil {
 			continue
 		}
 		if m, _, ok := j.measuring.Measure(j.phase, j.running); ok && m.StepSeconds > 0 {
-			next = min(next, max(j.pausedUntil, s.now)+m.StepSeconds)
+			next = min(next, max(j.pausedUntil, s.clock.now)+m.StepSeconds)
 		}
 	}
 	return next

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -51,7 +52,7 @@ func reports(t *testing.T, c Config, w core.Wake, rounds int) map[float64][]floa
 
 // A job that was started reports after its first step, also when only events make rounds: it may grow by what it reports.
 func TestAFirstReportMakesARound(t *testing.T) {
-	c := Config{RestartOverhead: 30 * time.Second, Publication: Publication{FirstRound: atStart, Progress: exact}}
+	c := Config{Cost: restart.Cost{RestartOverhead: 30 * time.Second}, Publication: Publication{FirstRound: atStart, Progress: exact}}
 	got := reports(t, c, core.Wake{BySeconds: 1e9, OnEvents: true}, 2)
 	if diff := cmp.Diff(map[float64][]float64{32: {2}}, got); diff != "" {
 		t.Errorf("reports (-want +got):\n%s", diff)
@@ -123,7 +124,7 @@ func TestNoFurtherReportMakesARound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Job 1 makes the simulator ask for reports.
-			s := open(t, Config{RestartOverhead: 30 * time.Second}, 1, arrival{0, tc.model}, arrival{1000, timed{profiled{phased{100}}}})
+			s := open(t, Config{Cost: restart.Cost{RestartOverhead: 30 * time.Second}}, 1, arrival{0, tc.model}, arrival{1000, timed{profiled{phased{100}}}})
 			var got []float64
 			for range tc.want {
 				seen, err := s.Next(t.Context(), core.Wake{BySeconds: 1e9, OnEvents: true})
@@ -148,7 +149,7 @@ func TestNoFurtherReportMakesARound(t *testing.T) {
 // A job that pauses for a whole round has nothing to report.
 func TestNothingIsReportedOfAPause(t *testing.T) {
 	for _, progress := range []string{exact, perRound} {
-		c := Config{RestartOverhead: time.Minute, Publication: Publication{FirstRound: atStart, Progress: progress}}
+		c := Config{Cost: restart.Cost{RestartOverhead: time.Minute}, Publication: Publication{FirstRound: atStart, Progress: progress}}
 		got := reports(t, c, core.Wake{IntervalSeconds: 60}, 4)
 		if diff := cmp.Diff(map[float64][]float64{120: {2}}, got); diff != "" {
 			t.Errorf("%s: reports (-want +got):\n%s", progress, diff)
@@ -181,7 +182,7 @@ func TestARoundWithoutWorkReportsNothing(t *testing.T) {
 		"and into the next one": {timed{profiled{phased{60, 100}}}, 0, 61, 2, 60.5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := Config{RestartOverhead: time.Duration(tc.pause) * time.Second, Publication: Publication{FirstRound: atStart, Progress: perRound}}
+			c := Config{Cost: restart.Cost{RestartOverhead: time.Duration(tc.pause) * time.Second}, Publication: Publication{FirstRound: atStart, Progress: perRound}}
 			s := open(t, c, 1, arrival{0, tc.model})
 			if _, err := s.Next(context.Background(), core.Wake{IntervalSeconds: 60}); err != nil {
 				t.Fatal(err)
@@ -189,11 +190,11 @@ func TestARoundWithoutWorkReportsNothing(t *testing.T) {
 			if err := s.Apply(context.Background(), []core.Change{start(0, seats(0, 1))}); err != nil {
 				t.Fatal(err)
 			}
-			s.events = s.events[:0]
-			j := s.running[0]
-			s.advanceRound(j, s.now, tc.seconds)
+			s.clock.events = s.clock.events[:0]
+			j := s.jobs.running[0]
+			s.advanceRound(j, s.clock.now, tc.seconds)
 			got := 0
-			for _, e := range s.events {
+			for _, e := range s.clock.events {
 				if e.Kind == core.JobMeasured {
 					got++
 				}

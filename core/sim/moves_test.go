@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 )
 
 // Published by Sia: a move between like seats costs nothing, and ends no pause; any other does.
@@ -17,16 +18,16 @@ func TestFreeMoves(t *testing.T) {
 	}{
 		"like seats":               {freeAlike, 40, move(seats(1, 0xc)), 80},
 		"within the pause":         {freeAlike, 20, move(seats(1, 0xc)), 80},
-		"as a restart":             {restart, 40, move(seats(1, 0xc)), 110},
+		"as a restart":             {restartMoves, 40, move(seats(1, 0xc)), 110},
 		"more devices":             {freeAlike, 40, move(seats(1, 0x7)), 70 + 80.0/3},
 		"on another type":          {freeAlike, 40, move(seats(2, 0x3)), 110},
 		"as many, over more nodes": {freeAlike, 40, move(seats(0, 0x1), seats(1, 0x1)), 110},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := open(t, Config{RestartOverhead: 30e9, Publication: Publication{Progress: exact, Moves: tc.moves}}, 3, arrival{0, phased{100}})
-			s.cluster.Accelerators = []string{"t4", "a100"}
-			s.cluster.Nodes[2].Accelerator = 1
+			s := open(t, Config{Cost: restart.Cost{RestartOverhead: 30e9}, Publication: Publication{Progress: exact, Moves: tc.moves}}, 3, arrival{0, phased{100}})
+			s.devices.cluster.Accelerators = []string{"t4", "a100"}
+			s.devices.cluster.Nodes[2].Accelerator = 1
 			apply(t, s, by(0, 0), start(0, seats(0, 0x3)))
 			apply(t, s, by(tc.at, 0), tc.to)
 			for {

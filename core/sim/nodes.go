@@ -142,26 +142,26 @@ func (h *nodeHeap) Pop() any          { panic("nodes: each node has one event ah
 func (s *Simulator) happenToNodes(at float64) bool {
 	any := false
 	for {
-		change, ok := s.nodes.take(at)
+		change, ok := s.devices.nodes.take(at)
 		if !ok {
 			if any {
-				s.seen.MayGrow = s.mayGrow()
+				s.devices.known.MayGrow = s.mayGrow()
 			}
 			return any
 		}
 		any = true
 		switch {
-		case int(change.node) == len(s.cluster.Nodes):
+		case int(change.node) == len(s.devices.cluster.Nodes):
 			s.addNode(change)
 		case change.to == core.Gone:
-			s.events = append(s.events, core.Event{Kind: core.NodeRemoved, AtSeconds: change.at, Node: change.node})
+			s.clock.events = append(s.clock.events, core.Event{Kind: core.NodeRemoved, AtSeconds: change.at, Node: change.node})
 			cause := core.CauseNodeFailed
 			if expires, leaves := s.pools.expires[change.node]; leaves && change.at == expires {
 				cause = core.CauseNodeDrained
 			}
 			s.interruptOn(change.node, at, cause)
 		default:
-			s.events = append(s.events, core.Event{
+			s.clock.events = append(s.clock.events, core.Event{
 				Kind: core.NodeChanged, AtSeconds: change.at, Node: change.node, Health: change.to,
 			})
 			if change.to == core.Down {
@@ -173,13 +173,13 @@ func (s *Simulator) happenToNodes(at float64) bool {
 
 // interruptOn throws every job with a seat on a node back to its last checkpoint.
 func (s *Simulator) interruptOn(node core.NodeID, at float64, cause core.Cause) {
-	hit := slices.DeleteFunc(slices.Clone(s.running), func(j *simJob) bool {
+	hit := slices.DeleteFunc(slices.Clone(s.jobs.running), func(j *simJob) bool {
 		return !slices.ContainsFunc(j.seats, func(seat core.Seat) bool { return seat.Node == node })
 	})
 	for _, j := range hit {
-		s.events = append(s.events, s.interrupt(j, at, cause))
+		s.clock.events = append(s.clock.events, s.interrupt(j, at, cause))
 	}
-	s.disturb(at, &s.events)
+	s.disturb(at, &s.clock.events)
 }
 
 // interrupt throws a job back to its last checkpoint, or to its beginning.

@@ -180,7 +180,7 @@ func TestPerRoundTellsNodesInOrderOfTime(t *testing.T) {
 		NodeEvents:  []NodeEvent{{"n0", 50 * time.Second, "down"}},
 		Publication: Publication{FirstRound: oneInterval, Progress: perRound},
 	}, 2, arrival{0, phased{100}})
-	s.nodes.chance, s.nodes.repair = nodeHeap{{at: 40, node: 1, to: core.Down}}, 1e9
+	s.devices.nodes.chance, s.devices.nodes.repair = nodeHeap{{at: 40, node: 1, to: core.Down}}, 1e9
 	seen, err := s.Next(context.Background(), by(60, 60))
 	if err != nil {
 		t.Fatal(err)

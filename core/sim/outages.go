@@ -12,6 +12,15 @@ import (
 // at its end.
 type outage struct{ from, to float64 }
 
+// outages are the times in which no round is held, and what they keep back.
+type outages struct {
+	list      []outage  // by time
+	reported  int       // list[:reported] were reported
+	appliesAt float64   // end of the outage in which changes were to be applied, seconds
+	owed      float64   // moment of a round that an outage kept from being reported, seconds; +Inf for none
+	wake      core.Wake // as the pipeline last asked for
+}
+
 func sortedOutages(list []Outage) (sorted []outage) {
 	for _, o := range list {
 		sorted = append(sorted, outage{o.At.Seconds(), (o.At + o.For).Seconds()})
@@ -26,7 +35,7 @@ func (o outage) trouble() error {
 
 // available is the first moment of a round not before t that is in no outage.
 func (s *Simulator) available(t float64, w core.Wake) float64 {
-	for _, o := range s.outages {
+	for _, o := range s.outages.list {
 		if t > o.from && t < o.to {
 			t = s.onGrid(o.to, w)
 		}
@@ -36,33 +45,33 @@ func (s *Simulator) available(t float64, w core.Wake) float64 {
 
 // unavailable tells once of each outage that began before a round, which is told afterwards.
 func (s *Simulator) unavailable(round float64) error {
-	if s.toldOutages == len(s.outages) || s.outages[s.toldOutages].from >= round {
+	if s.outages.reported == len(s.outages.list) || s.outages.list[s.outages.reported].from >= round {
 		return nil
 	}
-	o := s.outages[s.toldOutages]
-	s.toldOutages++
-	s.owed = round
+	o := s.outages.list[s.outages.reported]
+	s.outages.reported++
+	s.outages.owed = round
 	return o.trouble()
 }
 
 // failToApply tells of an outage that begins at the moment of the round. When it is called again the outage is over: it reports
 // whether what happened meanwhile is yet to be told.
 func (s *Simulator) failToApply() (late bool, err error) {
-	if s.toldOutages < len(s.outages) && s.outages[s.toldOutages].from == s.now {
-		o := s.outages[s.toldOutages]
-		s.toldOutages++
-		s.appliesAt = o.to
+	if s.outages.reported < len(s.outages.list) && s.outages.list[s.outages.reported].from == s.clock.now {
+		o := s.outages.list[s.outages.reported]
+		s.outages.reported++
+		s.outages.appliesAt = o.to
 		return false, o.trouble()
 	}
-	if s.appliesAt <= s.now {
+	if s.outages.appliesAt <= s.clock.now {
 		return false, nil
 	}
-	seen := s.events // the pipeline's until it asks for the next round
-	s.events = s.notes
-	for at := s.nextEvent(); at <= s.appliesAt; at = s.nextEvent() {
-		s.owed = min(s.owed, s.available(s.happen(at, s.wake), s.wake))
+	seen := s.clock.events // the pipeline's until it asks for the next round
+	s.clock.events = s.clock.notes
+	for at := s.nextEvent(); at <= s.outages.appliesAt; at = s.nextEvent() {
+		s.outages.owed = min(s.outages.owed, s.available(s.happen(at, s.outages.wake), s.outages.wake))
 	}
-	s.notes, s.events = s.events, seen
-	s.now = s.appliesAt
+	s.clock.notes, s.clock.events = s.clock.events, seen
+	s.clock.now = s.outages.appliesAt
 	return true, nil
 }

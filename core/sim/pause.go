@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
@@ -17,12 +16,6 @@ func (o *opener) LongestStart() (s backend.Start) {
 			s.Keys = append(s.Keys, key)
 		}
 	}
-	longest, key := c.RestartOverhead, "restart_overhead"
-	for i, a := range c.ApplicationOverhead {
-		if a.Overhead > longest {
-			longest, key = a.Overhead, fmt.Sprintf("application_overhead[%d].overhead", i)
-		}
-	}
 	add(c.ReleaseDelay, "release_delay")
 	add(c.StartDelay, "start_delay")
 	add(c.StartDelaySpread, "start_delay_spread")
@@ -32,7 +25,7 @@ func (o *opener) LongestStart() (s backend.Start) {
 			s.Event, s.EventKey = c.ReleaseDelay, s.Keys[0]
 		}
 	}
-	add(longest, key)
+	add(c.LongestPause())
 	return s
 }
 

@@ -5,17 +5,18 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 )
 
 func TestStartPause(t *testing.T) {
-	own := []ApplicationOverhead{{Application: "", Overhead: 7 * time.Second}} // that of the jobs that open submits
+	own := []restart.Application{{Application: "", Overhead: 7 * time.Second}} // that of the jobs that open submits
 	for name, tc := range map[string]struct {
 		config Config
 		want   float64
 	}{
-		"restart":        {Config{RestartOverhead: 30 * time.Second}, 30},
-		"application":    {Config{RestartOverhead: 30 * time.Second, ApplicationOverhead: own}, 7},
-		"free at first":  {Config{RestartOverhead: 30 * time.Second, FreeFirstStart: true}, 0},
+		"restart":        {Config{Cost: restart.Cost{RestartOverhead: 30 * time.Second}}, 30},
+		"application":    {Config{Cost: restart.Cost{RestartOverhead: 30 * time.Second, ApplicationOverhead: own}}, 7},
+		"free at first":  {Config{Cost: restart.Cost{RestartOverhead: 30 * time.Second}, FreeFirstStart: true}, 0},
 		"no cost at all": {Config{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -31,7 +32,7 @@ func TestStartPause(t *testing.T) {
 			if err := s.Apply(t.Context(), []core.Change{start(0, seats(0, 1))}); err != nil {
 				t.Fatal(err)
 			}
-			if paused := s.jobs[0].pausedUntil; paused != got {
+			if paused := s.jobs.byID[0].pausedUntil; paused != got {
 				t.Errorf("paused until %v s, want %v", paused, got)
 			}
 		})

@@ -93,7 +93,7 @@ func (p *provider) tells(seconds float64, want ...string) {
 func TestNodesOfAPoolCome(t *testing.T) {
 	p := newProvider(t, Pool{Provisioning: 90 * time.Second}, 1, 1)
 	p.tells(10)
-	if !p.seen.MayGrow {
+	if !p.devices.known.MayGrow {
 		t.Error("the pool may not grow, with one node of four")
 	}
 	p.wants(3)
@@ -105,16 +105,16 @@ func TestNodesOfAPoolCome(t *testing.T) {
 	p.tells(150, "100 node 4 p-3 of p with 2 t4 is provisioning")
 	p.wants(3, 4) // it has not come yet
 	p.tells(400, "150 node 4 is gone")
-	if !p.seen.MayGrow {
+	if !p.devices.known.MayGrow {
 		t.Error("the pool may not grow, with three nodes of four")
 	}
 	p.wants(4)
 	p.until(500)
-	if p.seen.MayGrow {
+	if p.devices.known.MayGrow {
 		t.Error("the pool may grow, with four nodes of four")
 	}
 	p.wants(3, 5)
-	if !p.seen.MayGrow {
+	if !p.devices.known.MayGrow {
 		t.Error("the pool may not grow again")
 	}
 	if err := p.Scale(t.Context(), 0, []core.PoolTarget{{Pool: "nobody's", Nodes: 1}}); err == nil || !strings.Contains(err.Error(), "nobody's") {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/backendtest"
+	"github.com/quartet-sched/quartet/core/restart"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -49,14 +50,14 @@ func TestARunThatWaitsForNodesInVainEnds(t *testing.T) {
 		"no node comes":                       {world: Pool{Provisioning: 90 * second, Fails: 1}, interval: 60, asked: true, rounds: 25_000},
 		"no node comes, asked at once":        {world: Pool{Provisioning: second, Fails: 1}, asked: true, rounds: 25_000},
 		"no node comes for years":             {world: Pool{Provisioning: 100_000 * time.Hour, Fails: 1}, interval: 3600, rounds: 800},
-		"it comes, and is taken away at once": {world: Pool{Provisioning: 90 * second, Evictions: 5 * second}, config: Config{RestartOverhead: time.Hour}, interval: 60, asked: true, rounds: 25_000},
-		"it is taken away before the node is": {world: Pool{Provisioning: 90 * second, Evictions: 60 * second, Notice: 60 * second}, config: Config{RestartOverhead: 2 * time.Hour}, interval: 60, asked: true, rounds: 40_000},
+		"it comes, and is taken away at once": {world: Pool{Provisioning: 90 * second, Evictions: 5 * second}, config: Config{Cost: restart.Cost{RestartOverhead: time.Hour}}, interval: 60, asked: true, rounds: 25_000},
+		"it is taken away before the node is": {world: Pool{Provisioning: 90 * second, Evictions: 60 * second, Notice: 60 * second}, config: Config{Cost: restart.Cost{RestartOverhead: 2 * time.Hour}}, interval: 60, asked: true, rounds: 40_000},
 		"another job to come is waited for":   {world: Pool{Provisioning: 6 * time.Hour, Fails: 1}, submits: []float64{0, 200 * 86400}, interval: 36000, ends: 230 * 86400, rounds: 4000},
 		"one of two comes":                    {world: Pool{Provisioning: 90 * second, Fails: 0.5}, interval: 60, done: true, rounds: 100},
 		"one of a hundred comes":              {world: Pool{Provisioning: 90 * second, Fails: 0.99}, interval: 60, done: true, rounds: 4000},
 		"one of two comes after weeks":        {world: Pool{Provisioning: 29 * day, Fails: 0.3}, interval: 3600, done: true, rounds: 3000},
 		"it comes after years":                {world: Pool{Provisioning: 3 * 365 * day}, interval: 36000, done: true, rounds: 3000},
-		"and takes hours to begin with":       {world: Pool{Provisioning: 40 * day}, config: Config{RestartOverhead: 5 * time.Hour}, interval: 60, done: true, rounds: 60_000},
+		"and takes hours to begin with":       {world: Pool{Provisioning: 40 * day}, config: Config{Cost: restart.Cost{RestartOverhead: 5 * time.Hour}}, interval: 60, done: true, rounds: 60_000},
 		"a cool-down is waited for":           {world: Pool{Provisioning: 90 * second, Evictions: 10 * time.Hour}, pool: core.Pool{UpCooldownSeconds: 40 * 86400}, work: 90_000, interval: 36000, done: true, rounds: 1000},
 		"a price is waited for":               {world: Pool{Provisioning: 90 * second}, pool: core.Pool{Prices: []core.Price{{FromSeconds: 90 * 86400, PerHour: 1}}}, scaler: wants{from: 90 * 86400}, interval: 3600, done: true, rounds: 2300},
 		"after the last price is no price":    {world: Pool{Provisioning: 90 * second}, pool: core.Pool{Prices: []core.Price{{FromSeconds: 90 * 86400, PerHour: 1}}}, scaler: wants{from: 130 * 86400}, interval: 3600, rounds: 2900},
@@ -134,9 +135,9 @@ func TestARunThatOnlyRestartsEnds(t *testing.T) {
 		done   bool
 		rounds int // at most
 	}{
-		"starts that take longer than nodes last":      {Config{RestartOverhead: 60 * second, Failures: Failures{MTBF: 2 * second, Repair: second}}, 100, false, 210_000},
+		"starts that take longer than nodes last":      {Config{Cost: restart.Cost{RestartOverhead: 60 * second}, Failures: Failures{MTBF: 2 * second, Repair: second}}, 100, false, 210_000},
 		"checkpoints that are further apart":           {Config{CheckpointInterval: time.Hour, Failures: Failures{MTBF: 2 * second, Repair: second}}, 100, false, 500_000},
-		"nodes that mostly last as long as they start": {Config{RestartOverhead: second, CheckpointInterval: second, Failures: Failures{MTBF: 5 * second, Repair: second}}, 100, true, 5000},
+		"nodes that mostly last as long as they start": {Config{Cost: restart.Cost{RestartOverhead: second}, CheckpointInterval: second, Failures: Failures{MTBF: 5 * second, Repair: second}}, 100, true, 5000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,7 +189,7 @@ func TestARunInWhichOneGetsOnGoesOn(t *testing.T) {
 	if err := s.Apply(t.Context(), []core.Change{start(0, seats(0, 1))}); err != nil {
 		t.Fatal(err)
 	}
-	s.churned = mostChurned + 1
+	s.stall.churned = mostChurned + 1
 	seen, err := s.Next(t.Context(), core.Wake{BySeconds: math.Inf(1), OnEvents: true})
 	if err != nil || seen.NowSeconds != 1000 || s.GaveUpReason() != "" {
 		t.Errorf("at %v s: %v, %q; want the end of the job", seen.NowSeconds, err, s.GaveUpReason())
@@ -206,4 +207,24 @@ func (r *roundsOf) ObserveRound(*core.Report) error {
 		r.over()
 	}
 	return nil
+}
+
+// A run is late only after the longest time in which a pool may not grow, and after the last price, whatever the order of the pools and prices.
+func TestLateWaitsForCooldownsAndPrices(t *testing.T) {
+	cluster := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Name: "own", Devices: 1}}, Pools: []core.Pool{
+		{Name: "a", Devices: 1, Max: 1, UpCooldownSeconds: 100, Prices: []core.Price{{FromSeconds: 50}, {FromSeconds: 70}}},
+		{Name: "b", Devices: 1, Max: 1, UpCooldownSeconds: 300, Prices: []core.Price{{FromSeconds: 20}}},
+		{Name: "c", Devices: 1, Max: 1, UpCooldownSeconds: 200},
+	}}
+	b, err := (&opener{Config{StallAfter: time.Hour}, core.Settings{ID: "sim"}}).Open(t.Context(), cluster, &workload.Workload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := b.(*Simulator)
+	if s.stall.cooling != 300 || s.stall.priced != 70 {
+		t.Errorf("cooling for %v s, last price at %v s, want 300 and 70", s.stall.cooling, s.stall.priced)
+	}
+	if at := 70.0 + 3600 + 300; s.late(at) || !s.late(at+1) {
+		t.Errorf("late at %v: %v, a second later: %v, want false and true", at, s.late(at), s.late(at+1))
+	}
 }

@@ -21,35 +21,24 @@ type pools struct {
 	retiring []core.NodeID
 	expires  map[core.NodeID]float64 // when a node that is to leave has drained for too long
 	rand     *stream
-
-	// What decides whether a run waits in vain.
-	asks     int     // how often nodes were asked for since a job came further, or was submitted
-	priced   float64 // moment of the last price
-	cooling  float64 // the longest time, in seconds, until a pool may grow again
-	awaited  float64 // until when there is hope of a node that was asked for in time and will come
-	hopeless bool    // the run ended because of asks, or of churn
 }
-
-// mostAsks is how often nodes of pools may be asked for while no job comes further. Where one of a thousand comes, that many fail in a row
-// in less than one case of a hundred.
-const mostAsks = 5000
 
 // openPools is for a simulator whose nodes are known.
 func (s *Simulator) openPools() {
-	backend.DescribePools(s.seen, s.config.Pools)
+	backend.DescribePools(s.devices.known, s.config.Pools)
 	p := &s.pools
 	p.expires = map[core.NodeID]float64{}
-	p.worlds, p.names = make([]Pool, len(s.cluster.Pools)), make([]int, len(s.cluster.Pools))
-	for i := range s.cluster.Pools {
-		pool := &s.cluster.Pools[i]
+	p.worlds, p.names = make([]Pool, len(s.devices.cluster.Pools)), make([]int, len(s.devices.cluster.Pools))
+	for i := range s.devices.cluster.Pools {
+		pool := &s.devices.cluster.Pools[i]
 		for _, later := range pool.Prices {
-			p.priced = max(p.priced, later.FromSeconds)
+			s.stall.priced = max(s.stall.priced, later.FromSeconds)
 		}
-		p.cooling = max(p.cooling, pool.UpCooldownSeconds)
+		s.stall.cooling = max(s.stall.cooling, pool.UpCooldownSeconds)
 		name := pool.Name
 		p.worlds[i] = backend.PoolOf(s.config.Pools, name)
-		for k := range s.cluster.Nodes {
-			if s.cluster.Nodes[k].Pool == name {
+		for k := range s.devices.cluster.Nodes {
+			if s.devices.cluster.Nodes[k].Pool == name {
 				p.names[i]++
 				s.evict(core.NodeID(k), &p.worlds[i], 0)
 			}
@@ -57,48 +46,16 @@ func (s *Simulator) openPools() {
 	}
 }
 
-// late reports whether the time is up, at a moment, in which a job is to come further. It begins anew when a price changes, for a scaler may
-// have waited for that.
-func (s *Simulator) late(at float64) bool {
-	return at-max(s.advanced, s.pools.priced) > s.config.StallAfter.Seconds()+s.pools.cooling
-}
-
-// inVain reports whether the time of a run is up at a moment, and nothing to come of the nodes that were asked for in time, or too many were, or too many
-// rounds changed who has devices.
-func (s *Simulator) inVain(at float64) bool {
-	return s.late(at) && at > s.pools.awaited || s.pools.asks > mostAsks || s.churned > mostChurned
-}
-
-// came notes that a job came further, or was submitted, at a moment.
-func (s *Simulator) came(at float64) {
-	s.advanced, s.pools.asks, s.churned = max(s.advanced, at), 0, 0
-}
-
-// mostChurned is how many rounds may start, stop, move or resize jobs while none comes further. A change that leads to something needs a few.
-const mostChurned = 100_000
-
-// GaveUpReason says why a run ended in which nodes of pools were asked for, or jobs given devices, all the time; "" for any other.
-func (s *Simulator) GaveUpReason() string {
-	switch {
-	case !s.pools.hopeless:
-		return ""
-	case s.churned > mostChurned:
-		return fmt.Sprintf("jobs were given devices in %d rounds, and none came further, for what interrupts them comes sooner than they start or reach a checkpoint: the run is over at %s",
-			s.churned, core.FormatDuration(time.Duration(s.now)*time.Second))
-	}
-	return fmt.Sprintf("nodes of pools were asked for %d times while no job came further: the run is over at %s", s.pools.asks, core.FormatDuration(time.Duration(s.now)*time.Second))
-}
-
 // mayGrow reports whether nodes may still join.
 func (s *Simulator) mayGrow() bool {
-	return s.grows || len(s.nodes.joining) > 0 || slices.ContainsFunc(s.cluster.Pools, func(p core.Pool) bool { return s.size(p.Name) < p.Max })
+	return s.devices.grows || len(s.devices.nodes.joining) > 0 || slices.ContainsFunc(s.devices.cluster.Pools, func(p core.Pool) bool { return s.size(p.Name) < p.Max })
 }
 
 // size is how many nodes a pool has or gets, without those that leave.
 func (s *Simulator) size(pool string) int {
 	size := 0
-	for i := range s.nodes.planned {
-		if h := s.nodes.planned[i]; h != core.Gone && h != core.Draining && s.poolOf(core.NodeID(i)) == pool {
+	for i := range s.devices.nodes.planned {
+		if h := s.devices.nodes.planned[i]; h != core.Gone && h != core.Draining && s.poolOf(core.NodeID(i)) == pool {
 			size++
 		}
 	}
@@ -107,23 +64,23 @@ func (s *Simulator) size(pool string) int {
 
 // poolOf is the pool of a node, which may be yet to join.
 func (s *Simulator) poolOf(id core.NodeID) string {
-	if int(id) < len(s.cluster.Nodes) {
-		return s.cluster.Nodes[id].Pool
+	if int(id) < len(s.devices.cluster.Nodes) {
+		return s.devices.cluster.Nodes[id].Pool
 	}
-	return s.nodes.joining[int(id)-len(s.cluster.Nodes)].Pool
+	return s.devices.nodes.joining[int(id)-len(s.devices.cluster.Nodes)].Pool
 }
 
 // Scale has nodes join and leave.
 func (s *Simulator) Scale(_ context.Context, _ int, targets []core.PoolTarget) error {
 	for i := range targets {
 		t := &targets[i]
-		at := slices.IndexFunc(s.cluster.Pools, func(p core.Pool) bool { return p.Name == t.Pool })
+		at := slices.IndexFunc(s.devices.cluster.Pools, func(p core.Pool) bool { return p.Name == t.Pool })
 		if at < 0 {
 			return fmt.Errorf("scale pool %q, which there is not", t.Pool)
 		}
 		size := s.size(t.Pool)
 		if size < t.Nodes {
-			s.pools.asks++
+			s.stall.asks++
 		}
 		for ; size < t.Nodes; size++ {
 			s.request(at)
@@ -132,32 +89,32 @@ func (s *Simulator) Scale(_ context.Context, _ int, targets []core.PoolTarget) e
 			s.retire(id, &s.pools.worlds[at])
 		}
 	}
-	s.seen.MayGrow = s.mayGrow()
+	s.devices.known.MayGrow = s.mayGrow()
 	return nil
 }
 
 // request has a node join a pool, the next one by its id.
 func (s *Simulator) request(pool int) {
-	p, w, e := &s.cluster.Pools[pool], &s.pools.worlds[pool], &s.nodes
+	p, w, e := &s.devices.cluster.Pools[pool], &s.pools.worlds[pool], &s.devices.nodes
 	id := core.NodeID(len(e.planned))
 	e.joining = append(e.joining, core.AddedNode{
-		Name: fmt.Sprintf("%s-%d", p.Name, s.pools.names[pool]), Accelerator: s.cluster.Accelerators[p.Accelerator],
-		Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, DeviceMemoryGB: p.DeviceMemoryGB, Pool: p.Name, ExpectedSeconds: s.now + w.Expected().Seconds(),
+		Name: fmt.Sprintf("%s-%d", p.Name, s.pools.names[pool]), Accelerator: s.devices.cluster.Accelerators[p.Accelerator],
+		Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, DeviceMemoryGB: p.DeviceMemoryGB, Pool: p.Name, ExpectedSeconds: s.clock.now + w.Expected().Seconds(),
 	})
 	s.pools.names[pool]++
 	e.planned, e.failed, e.told = append(e.planned, core.Provisioning), append(e.failed, false), append(e.told, absent)
-	ready := s.now + w.Provisioning.Seconds()
+	ready := s.clock.now + w.Provisioning.Seconds()
 	if w.Spread > 0 {
 		ready += s.random().Float64() * w.Spread.Seconds()
 	}
-	e.insert(nodeEvent{at: s.now, node: id, to: core.Provisioning})
+	e.insert(nodeEvent{at: s.clock.now, node: id, to: core.Provisioning})
 	if w.Fails > 0 && s.random().Float64() < w.Fails {
 		e.insert(nodeEvent{at: ready, node: id, to: core.Gone})
 		return
 	}
 	e.insert(nodeEvent{at: ready, node: id, to: core.Ready})
-	if !s.late(s.now) || s.works(s.now) {
-		s.pools.awaited = max(s.pools.awaited, ready+s.config.StallAfter.Seconds())
+	if !s.late(s.clock.now) || s.works(s.clock.now) {
+		s.stall.awaited = max(s.stall.awaited, ready+s.config.StallAfter.Seconds())
 	}
 	s.evict(id, w, ready)
 	if e.mtbf > 0 {
@@ -173,25 +130,25 @@ func (s *Simulator) evict(id core.NodeID, w *Pool, ready float64) {
 	}
 	at := ready + s.random().ExpFloat64()*w.Evictions.Seconds()
 	if w.Notice > 0 {
-		s.nodes.insert(nodeEvent{at: max(ready, at-w.Notice.Seconds()), node: id, to: core.Draining})
+		s.devices.nodes.insert(nodeEvent{at: max(ready, at-w.Notice.Seconds()), node: id, to: core.Draining})
 	}
-	s.nodes.insert(nodeEvent{at: at, node: id, to: core.Gone})
+	s.devices.nodes.insert(nodeEvent{at: at, node: id, to: core.Gone})
 }
 
 // retire has a node leave once no job is on it, or at once when it is not there yet.
 func (s *Simulator) retire(id core.NodeID, w *Pool) {
-	e := &s.nodes
+	e := &s.devices.nodes
 	if e.planned[id] == core.Provisioning {
-		e.schedule = slices.DeleteFunc(e.schedule, func(n nodeEvent) bool { return n.node == id && n.at > s.now })
-		e.insert(nodeEvent{at: s.now, node: id, to: core.Gone})
+		e.schedule = slices.DeleteFunc(e.schedule, func(n nodeEvent) bool { return n.node == id && n.at > s.clock.now })
+		e.insert(nodeEvent{at: s.clock.now, node: id, to: core.Gone})
 		e.planned[id] = core.Gone
 		return
 	}
 	e.planned[id] = core.Draining
-	e.insert(nodeEvent{at: s.now, node: id, to: core.Draining})
+	e.insert(nodeEvent{at: s.clock.now, node: id, to: core.Draining})
 	s.pools.retiring = append(s.pools.retiring, id)
 	if w.DrainTimeout > 0 {
-		s.pools.expires[id] = s.now + w.DrainTimeout.Seconds()
+		s.pools.expires[id] = s.clock.now + w.DrainTimeout.Seconds()
 		e.insert(nodeEvent{at: s.pools.expires[id], node: id, to: core.Gone})
 	}
 }
@@ -202,11 +159,11 @@ func (s *Simulator) removeEmpty(at float64) {
 		on := func(seats []core.Seat) bool {
 			return slices.ContainsFunc(seats, func(seat core.Seat) bool { return seat.Node == id })
 		}
-		if slices.ContainsFunc(s.running, func(j *simJob) bool { return on(j.seats) || on(j.held(at)) }) ||
-			slices.ContainsFunc(s.leaving, func(l leaving) bool { return on(l.seats) }) {
+		if slices.ContainsFunc(s.jobs.running, func(j *simJob) bool { return on(j.seats) || on(j.held(at)) }) ||
+			slices.ContainsFunc(s.starts.leaving, func(l leaving) bool { return on(l.seats) }) {
 			return false
 		}
-		s.nodes.insert(nodeEvent{at: at, node: id, to: core.Gone})
+		s.devices.nodes.insert(nodeEvent{at: at, node: id, to: core.Gone})
 		return true
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/backendtest"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/restart"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
 	"github.com/quartet-sched/quartet/placement"
@@ -248,7 +249,7 @@ func drawPools(t *rapid.T, c *core.Cluster) Config {
 	seconds := func(most int, what string) time.Duration {
 		return time.Duration(rapid.IntRange(0, most).Draw(t, what)) * time.Second
 	}
-	config := Config{StallAfter: 10 * time.Hour, RestartOverhead: seconds(20, "overhead"), ReleaseDelay: seconds(5, "release")}
+	config := Config{StallAfter: 10 * time.Hour, Cost: restart.Cost{RestartOverhead: seconds(20, "overhead")}, ReleaseDelay: seconds(5, "release")}
 	for i := range rapid.IntRange(1, 3).Draw(t, "pools") {
 		p := core.Pool{Name: fmt.Sprint("pool", i), Devices: rapid.IntRange(1, 4).Draw(t, "devices"), PricePerHour: 3600}
 		p.Max = rapid.IntRange(1, 5).Draw(t, "most")

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -41,7 +42,7 @@ func TestBothWaysToProgressAgree(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		config := Config{
-			RestartOverhead: seconds(rt, 100, "overhead"), TuneOverhead: seconds(rt, 70, "tune_overhead"),
+			Cost: restart.Cost{RestartOverhead: seconds(rt, 100, "overhead")}, TuneOverhead: seconds(rt, 70, "tune_overhead"),
 			Resize:          Resize{InPlace: rapid.Bool().Draw(rt, "in_place"), Overhead: seconds(rt, 100, "resize")},
 			FreeFirstStart:  rapid.Bool().Draw(rt, "free_first_start"),
 			LocalityPenalty: rapid.Float64Range(0, 0.9).Draw(rt, "locality_penalty"),
@@ -75,7 +76,7 @@ func TestBothWaysToProgressAgree(t *testing.T) {
 			changes := drawChanges(rt, both[0])
 			for i, s := range both {
 				seen, err := s.Next(context.Background(), by(now, 60))
-				if errors.Is(err, io.EOF) && s.active == 0 {
+				if errors.Is(err, io.EOF) && s.jobs.active == 0 {
 					continue
 				}
 				if err != nil || seen.NowSeconds != now {
@@ -95,7 +96,7 @@ func TestBothWaysToProgressAgree(t *testing.T) {
 			}
 			for id := range arrivals {
 				job := core.JobID(id)
-				a, b := both[0].jobs[id], both[1].jobs[id]
+				a, b := both[0].jobs.byID[id], both[1].jobs.byID[id]
 				if math.Abs(ends[0][job]-ends[1][job]) > 1e-6 {
 					rt.Fatalf("job %d ends at %v s event by event and at %v s round by round", id, ends[0][job], ends[1][job])
 				}
@@ -117,7 +118,7 @@ func TestBothWaysToProgressAgree(t *testing.T) {
 // drawChanges draws what a round does to each job. A job only uses devices of its own, one a node.
 func drawChanges(t *rapid.T, s *Simulator) []core.Change {
 	var changes []core.Change
-	for id := range s.jobs {
+	for id := range s.jobs.byID {
 		c := core.Change{Job: core.JobID(id), Tuning: core.Tuning{BatchPerDevice: rapid.IntRange(0, 3).Draw(t, "batch")}}
 		nodes := rapid.IntRange(0, 7).Draw(t, "nodes")
 		for n := range core.NodeID(3) {
@@ -125,7 +126,7 @@ func drawChanges(t *rapid.T, s *Simulator) []core.Change {
 				c.Seats = append(c.Seats, seats(n, 1<<id))
 			}
 		}
-		switch holds := s.jobs[id] != nil && s.jobs[id].seats != nil; {
+		switch holds := s.jobs.byID[id] != nil && s.jobs.byID[id].seats != nil; {
 		case rapid.Bool().Draw(t, "leave it"):
 			continue
 		case nodes == 0 && holds:
@@ -166,6 +167,35 @@ func TestEachPhaseIsMeasured(t *testing.T) {
 			}
 			if diff := cmp.Diff([]string{"phase 0 in round 1", "phase 1 in round 2"}, got); diff != "" {
 				t.Errorf("measured (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// With whole_steps a job does the whole units of work that fit a round of 10 s; a unit that is longer than a round goes on in the next, unless a pause took part
+// of the round.
+func TestWholeUnitsFitARound(t *testing.T) {
+	for name, tc := range map[string]struct {
+		model  steady
+		paused float64
+		want   float64
+	}{
+		"whole units, a part is left":          {steady{100, 0.25}, 0, 2},
+		"a unit longer than a round":           {steady{100, 0.04}, 0, 0.4},
+		"a unit as long as a round":            {steady{100, 0.1}, 0, 1},
+		"a part of a unit after a pause":       {steady{100, 0.04}, 5, 0},
+		"units after a pause":                  {steady{100, 0.5}, 5, 2},
+		"the pause lasts as long as the round": {steady{100, 1}, 10, 0},
+		"all that is left of the work":         {steady{1.5, 1}, 0, 1.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, Config{Publication: Publication{Progress: wholeSteps}}, 1, arrival{0, tc.model})
+			s.arrive(0)
+			j := s.jobs.byID[0]
+			j.rate, j.pausedUntil = tc.model.rate, tc.paused
+			s.advanceSteps(j, 0, 10)
+			if math.Abs(j.progress-tc.want) > 1e-9 || j.asOf != 10 || j.ended != (tc.want == tc.model.work) {
+				t.Errorf("did %v by %v s, ended: %v; want %v by 10 s", j.progress, j.asOf, j.ended, tc.want)
 			}
 		})
 	}

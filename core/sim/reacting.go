@@ -40,10 +40,10 @@ func (s *Simulator) Reacting() workload.Reacting {
 
 // JobOf is a job that was, or is to be, submitted; nil where there is none.
 func (s *Simulator) JobOf(id core.JobID) *workload.Job {
-	if id < 0 || int(id) >= len(s.workload) {
+	if id < 0 || int(id) >= len(s.jobs.workload) {
 		return nil
 	}
-	return &s.workload[id]
+	return &s.jobs.workload[id]
 }
 
 // checkReacting refuses a workload that reacts and has jobs besides, or is told of ends before their time.
@@ -105,7 +105,7 @@ func (r *reaction) changed(j *simJob, c *core.Change, at float64) {
 // catchUp tells the workload what became of its jobs since it was told last, by the round that was held then or because it could not be told. It returns the moment,
 // whether there was anything to carry out, and whether a round of that moment is owed.
 func (s *Simulator) catchUp(ctx context.Context) (at float64, reacted, owed bool, err error) {
-	at = s.now
+	at = s.clock.now
 	if s.reaction != nil && s.reaction.owed {
 		at, owed = max(at, s.reaction.lastAt), s.reaction.lastAt > 0
 	}
@@ -151,12 +151,12 @@ func (s *Simulator) carryOutAnswer(a *workload.Answer, at float64) error {
 			return fmt.Errorf("the workload submitted job %q, and there was one of that name already", name)
 		}
 		job := *a.Submit
-		job.Spec.ID, job.Spec.SubmitSeconds = core.JobID(len(s.workload)), at
+		job.Spec.ID, job.Spec.SubmitSeconds = core.JobID(len(s.jobs.workload)), at
 		if err := checkEnds(&workload.Workload{Jobs: []workload.Job{job}}).Err(); err != nil {
 			return err
 		}
 		r.ids[name] = job.Spec.ID
-		s.workload, s.jobs = append(s.workload, job), append(s.jobs, nil)
+		s.jobs.workload, s.jobs.byID = append(s.jobs.workload, job), append(s.jobs.byID, nil)
 		s.arrive(at)
 		return nil
 	}
@@ -164,7 +164,7 @@ func (s *Simulator) carryOutAnswer(a *workload.Answer, at float64) error {
 	if !known {
 		return fmt.Errorf("the workload answered about job %q, which it never submitted", a.Job)
 	}
-	j := s.jobs[id]
+	j := s.jobs.byID[id]
 	switch {
 	case j == nil:
 	case a.Action == workload.EndJob:
@@ -180,9 +180,9 @@ func (s *Simulator) endEarly(j *simJob, at float64, why core.Reason) {
 	s.advance(j, max(at, j.asOf)) // of one that goes by rounds, as of the end of the round
 	s.unseat(j)
 	s.end(j)
-	s.events = append(s.events, core.Event{Kind: core.JobFinished, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress, Early: why})
+	s.clock.events = append(s.clock.events, core.Event{Kind: core.JobFinished, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress, Early: why})
 	s.reaction.note(j, workload.Result{Kind: workload.JobEndedEarly, AtSeconds: at, Reason: why})
-	s.disturb(at, &s.events)
+	s.disturb(at, &s.clock.events)
 }
 
 // suspend has a job held back by its owner, or no longer. The devices that it holds are taken by the next round.
@@ -192,6 +192,6 @@ func (s *Simulator) suspend(j *simJob, at float64, suspended bool) {
 	}
 	job := *j.Job
 	job.Spec.Suspended = suspended
-	j.Job, s.workload[job.Spec.ID] = &job, job
-	s.events = append(s.events, core.Event{Kind: core.JobChanged, AtSeconds: at, Job: job.Spec.ID, Spec: &job.Spec, StepsLeft: job.StepsLeft(j.phase)})
+	j.Job, s.jobs.workload[job.Spec.ID] = &job, job
+	s.clock.events = append(s.clock.events, core.Event{Kind: core.JobChanged, AtSeconds: at, Job: job.Spec.ID, Spec: &job.Spec, StepsLeft: job.StepsLeft(j.phase)})
 }

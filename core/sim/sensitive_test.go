@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -42,7 +43,7 @@ func TestSensitiveJobs(t *testing.T) {
 			}
 			cluster := &core.Cluster{Accelerators: []string{"t4"}, CountsResources: !tc.uncounted, Nodes: []core.Node{{Name: "n", Devices: 4}}}
 			w := &workload.Workload{Jobs: []workload.Job{{Spec: spec, Model: phased{100}}}}
-			c := Config{StallAfter: time.Hour, RestartOverhead: time.Minute, FreeFirstStart: true, TuneOverhead: time.Minute}
+			c := Config{StallAfter: time.Hour, Cost: restart.Cost{RestartOverhead: time.Minute}, FreeFirstStart: true, TuneOverhead: time.Minute}
 			b, err := (&opener{config: c, settings: core.Settings{ID: "backend/simulator"}}).Open(t.Context(), cluster, w)
 			if err != nil {
 				t.Fatal(err)

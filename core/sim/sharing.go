@@ -113,25 +113,25 @@ func (s *Simulator) readPairs(ctx context.Context) error {
 		return err
 	}
 	s.filesRead = append(s.filesRead, core.FileRead{Path: file.Path, SHA256: file.SHA256})
-	s.workload = slices.Clone(s.workload)
-	for i := range s.workload {
-		s.workload[i].Spec.Pairs = pairs
+	s.jobs.workload = slices.Clone(s.jobs.workload)
+	for i := range s.jobs.workload {
+		s.jobs.workload[i].Spec.Pairs = pairs
 	}
 	return nil
 }
 
 // PairsMeasured reports whether jobs are as fast as a table of pairs says, and whether it, or what the workload brings, knows any two of them.
 func (s *Simulator) PairsMeasured() (byPairs, known bool) {
-	jobs := make([]*core.JobSpec, len(s.workload))
-	for i := range s.workload {
-		jobs[i] = &s.workload[i].Spec
+	jobs := make([]*core.JobSpec, len(s.jobs.workload))
+	for i := range s.jobs.workload {
+		jobs[i] = &s.jobs.workload[i].Spec
 	}
-	return s.config.CoLocation.Model == byTable, core.KnowsAny(jobs, s.cluster.Accelerators)
+	return s.config.CoLocation.Model == byTable, core.KnowsAny(jobs, s.devices.cluster.Accelerators)
 }
 
 // interfere slows down those whose neighbours are not those of before, has them pause where a publication does, and tells.
 func (s *Simulator) interfere(now float64, tell *[]core.Event) {
-	h := s.sharing
+	h := s.devices.sharing
 	slices.SortFunc(h.changed, compareJobs)
 	for _, j := range slices.Compact(h.changed) {
 		if j.seats == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -140,7 +141,7 @@ func TestSimulator(t *testing.T) {
 	publishedByPollux := Publication{FirstRound: oneInterval, Progress: perRound, EpochEnds: wholeSeconds}
 	for name, tc := range map[string]scenario{
 		"a job ends at the exact moment, after its pause": {
-			config: Config{RestartOverhead: 30 * second}, nodes: 1, arrivals: []arrival{{10, phased{100}}},
+			config: Config{Cost: restart.Cost{RestartOverhead: 30 * second}}, nodes: 1, arrivals: []arrival{{10, phased{100}}},
 			steps: []step{
 				{wake: onEvents, now: 10, tells: []string{"job_submitted 0@10"}, apply: []core.Change{start(0, seats(0, 3))}},
 				{wake: onEvents, now: 90, tells: []string{"job_progressed 0@10", "job_finished 0@90"}},
@@ -158,7 +159,7 @@ func TestSimulator(t *testing.T) {
 			},
 		},
 		"a stop keeps the progress, a second start pays again": {
-			config: Config{RestartOverhead: 10 * second, FreeFirstStart: true}, nodes: 1, arrivals: []arrival{{0, phased{100}}},
+			config: Config{Cost: restart.Cost{RestartOverhead: 10 * second}, FreeFirstStart: true}, nodes: 1, arrivals: []arrival{{0, phased{100}}},
 			steps: []step{
 				{wake: by(0, 60), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
 				{wake: by(60, 60), now: 60, tells: []string{"job_progressed 0@0"}, apply: []core.Change{stop(0)}},
@@ -301,7 +302,7 @@ func TestSimulator(t *testing.T) {
 		},
 		// After a pause of half a second, 59.5 s are rounded to 60 s: half a second more than the round has left.
 		"published: whole seconds do not exceed the round": {
-			config: Config{RestartOverhead: second / 2, Publication: Publication{FirstRound: atStart, Progress: perRound, EpochEnds: wholeSeconds}},
+			config: Config{Cost: restart.Cost{RestartOverhead: second / 2}, Publication: Publication{FirstRound: atStart, Progress: perRound, EpochEnds: wholeSeconds}},
 			nodes:  1, arrivals: []arrival{{0, phased{59.5}}},
 			steps: []step{
 				{wake: every(60), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
@@ -338,7 +339,7 @@ func TestSimulator(t *testing.T) {
 		// A checkpoint at 50, after a pause of 30 s: 5 of the 25 s that it worked are lost, and 80 are left.
 		"a pause is no time worked since a checkpoint": {
 			config: Config{
-				RestartOverhead: 30 * second, CheckpointInterval: 20 * second,
+				Cost: restart.Cost{RestartOverhead: 30 * second}, CheckpointInterval: 20 * second,
 				NodeEvents: []NodeEvent{{"n0", 55 * second, "down"}, {"n0", 60 * second, "ready"}},
 			},
 			nodes: 1, arrivals: []arrival{{0, phased{100}}},
@@ -392,7 +393,7 @@ func TestSimulator(t *testing.T) {
 			},
 		},
 		"applying twice has the effect of once": {
-			config: Config{RestartOverhead: 10 * second}, nodes: 1, arrivals: []arrival{{0, phased{50}}},
+			config: Config{Cost: restart.Cost{RestartOverhead: 10 * second}}, nodes: 1, arrivals: []arrival{{0, phased{50}}},
 			steps: []step{
 				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1)), start(0, seats(0, 1))}},
 				{wake: onEvents, now: 60, tells: []string{"job_progressed 0@0", "job_progressed 0@0", "job_finished 0@60"}},
@@ -421,7 +422,7 @@ func TestSimulator(t *testing.T) {
 			},
 		},
 		"published: whole seconds at the end of epochs, first decision after one interval": {
-			config: Config{RestartOverhead: 30 * second, Publication: publishedByPollux}, nodes: 1, arrivals: []arrival{{0, phased{10.4, 20.8, 100.8}}},
+			config: Config{Cost: restart.Cost{RestartOverhead: 30 * second}, Publication: publishedByPollux}, nodes: 1, arrivals: []arrival{{0, phased{10.4, 20.8, 100.8}}},
 			steps: []step{
 				{wake: every(60), now: 60, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
 				{wake: by(120, 60), now: 120, tells: []string{"job_progressed 0@60", "job_progressed 0@120"}},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/restart"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -77,7 +78,7 @@ func TestARunThatDoesNoWorkEnds(t *testing.T) {
 					arrivals = append(arrivals, arrival{0, m})
 				}
 				s := open(t, Config{
-					RestartOverhead: tc.overhead, StallAfter: 10 * time.Minute,
+					Cost: restart.Cost{RestartOverhead: tc.overhead}, StallAfter: 10 * time.Minute,
 					Publication: Publication{FirstRound: atStart, Progress: progress},
 				}, 1, arrivals...)
 				if got := lastRound(t, s, tc.decide); got != tc.want {
@@ -109,7 +110,7 @@ func TestDoingAgainWhatAFailureUndidIsWork(t *testing.T) {
 			Publication: Publication{FirstRound: atStart, Progress: progress},
 		}, 1, arrival{0, phased{8000}})
 		got := lastRound(t, s, func(int) []core.Change {
-			if s.nodes.told[0] != core.Ready || len(s.running) > 0 {
+			if s.devices.nodes.told[0] != core.Ready || len(s.jobs.running) > 0 {
 				return nil
 			}
 			return []core.Change{start(0, seats(0, 0xf))}
@@ -147,12 +148,12 @@ func TestWorkThatFailuresUndoIsNoWork(t *testing.T) {
 				Publication: Publication{FirstRound: atStart, Progress: progress},
 			}, 1, arrival{0, phased{1e6}})
 			last := lastRound(t, s, func(int) []core.Change {
-				if s.nodes.told[0] != core.Ready {
+				if s.devices.nodes.told[0] != core.Ready {
 					return nil
 				}
 				return []core.Change{start(0, seats(0, 1))}
 			})
-			if since := last - s.advanced; since > 3600 || since < 3600-120 {
+			if since := last - s.stall.advanced; since > 3600 || since < 3600-120 {
 				t.Errorf("the last round is %v s after the last work, want an hour", since)
 			}
 		})
@@ -169,7 +170,7 @@ func TestAScheduledRepairIsWaitedFor(t *testing.T) {
 			}, 1, arrival{0, phased{100}})
 			started := false
 			last := lastRound(t, s, func(round int) []core.Change {
-				if round == 0 || started || s.nodes.told[0] != core.Ready {
+				if round == 0 || started || s.devices.nodes.told[0] != core.Ready {
 					return nil
 				}
 				started = true
@@ -190,10 +191,10 @@ func TestWhenARunCameFurther(t *testing.T) {
 		"not as far as that": {4, 40},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, j := &Simulator{advanced: 40}, &simJob{furthest: 5}
+			s, j := &Simulator{stall: stall{advanced: 40}}, &simJob{furthest: 5}
 			s.reach(j, tc.progress, 100)
-			if s.advanced != tc.want || j.progress != tc.progress || j.furthest != max(tc.progress, 5) {
-				t.Errorf("advanced at %v, want %v; progress %v, furthest %v", s.advanced, tc.want, j.progress, j.furthest)
+			if s.stall.advanced != tc.want || j.progress != tc.progress || j.furthest != max(tc.progress, 5) {
+				t.Errorf("advanced at %v, want %v; progress %v, furthest %v", s.stall.advanced, tc.want, j.progress, j.furthest)
 			}
 		})
 	}
@@ -219,7 +220,7 @@ func TestARunWorksWhileAJobComesFurther(t *testing.T) {
 		"another one works":           {[]*simJob{{asOf: 10, progress: 5, furthest: 5}, {asOf: 10, progress: 5, furthest: 5, rate: 1}}, 11, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &Simulator{running: tc.jobs}
+			s := &Simulator{jobs: jobs{running: tc.jobs}}
 			if got := s.works(tc.before); got != tc.want {
 				t.Errorf("%v, want %v", got, tc.want)
 			}

@@ -11,6 +11,7 @@ import (
 
 // Standing is a run at a moment between two rounds, for a simulation that begins there.
 type Standing struct {
+	// NowSeconds: moment of the run, in seconds since its start.
 	NowSeconds float64
 	Cluster    *core.Cluster  // as the pipeline knows it, which is told of changes here
 	Submitted  int            // how many ids jobs had so far
@@ -22,14 +23,18 @@ type Standing struct {
 // StandingJob is a job as it stands, and how it goes on. The last PhaseEnd of its model is all of its work; one that has done that much ends at once.
 type StandingJob struct {
 	*core.Job
+	// Model: how the job goes on.
 	Model workload.Model
 }
 
 // NodeChange is a node of the cluster that changes its health at a moment.
 type NodeChange struct {
+	// AtSeconds: moment of the change, in seconds since the start of the run.
 	AtSeconds float64
-	Node      core.NodeID
-	To        core.Health
+	// Node: id of the node.
+	Node core.NodeID
+	// To: health from then on.
+	To core.Health
 }
 
 // Resume begins a simulation in the middle of a run. Of the config it leaves out what lies ahead of a run by moments: node events, joining nodes, outages, and failures, which
@@ -46,38 +51,38 @@ func Resume(ctx context.Context, c Config, settings core.Settings, from Standing
 		return nil, err
 	}
 	s := opened.(*Simulator)
-	s.grows = grows
+	s.devices.grows = grows
 	from.Cluster.MayGrow = s.mayGrow()
-	s.base, s.arrived = from.Submitted, from.Submitted
-	s.jobs = append(make([]*simJob, from.Submitted), s.jobs...)
-	s.now, s.begun = from.NowSeconds, from.NowSeconds > 0
+	s.jobs.base, s.jobs.arrived = from.Submitted, from.Submitted
+	s.jobs.byID = append(make([]*simJob, from.Submitted), s.jobs.byID...)
+	s.clock.now, s.clock.begun = from.NowSeconds, from.NowSeconds > 0
 	s.came(from.NowSeconds)
 	s.awaitNodes(from.Nodes)
 	for i := range from.Jobs {
 		s.stand(&from.Jobs[i])
 	}
-	s.disturb(s.now, &s.notes)
-	for _, j := range s.running {
-		s.notes = append(s.notes, j.progressed(s.now))
+	s.disturb(s.clock.now, &s.clock.notes)
+	for _, j := range s.jobs.running {
+		s.clock.notes = append(s.clock.notes, j.progressed(s.clock.now))
 	}
 	return s, nil
 }
 
 // awaitNodes schedules what becomes of the nodes, and that those which are on their way come when they are expected.
 func (s *Simulator) awaitNodes(changes []NodeChange) {
-	e := &s.nodes
+	e := &s.devices.nodes
 	for i := range e.schedule { // evictions, which know no past
-		e.schedule[i].at += s.now
+		e.schedule[i].at += s.clock.now
 	}
 	for _, c := range changes {
-		if int(c.Node) < len(s.cluster.Nodes) {
-			e.schedule = append(e.schedule, nodeEvent{at: max(c.AtSeconds, s.now), node: c.Node, to: c.To})
+		if int(c.Node) < len(s.devices.cluster.Nodes) {
+			e.schedule = append(e.schedule, nodeEvent{at: max(c.AtSeconds, s.clock.now), node: c.Node, to: c.To})
 		}
 	}
 	e.asked = len(e.schedule)
-	for i := range s.cluster.Nodes {
-		if n := &s.cluster.Nodes[i]; n.Health == core.Provisioning {
-			e.schedule = append(e.schedule, nodeEvent{at: max(n.ExpectedSeconds, s.now), node: n.ID, to: core.Ready, ofPool: n.Pool != ""})
+	for i := range s.devices.cluster.Nodes {
+		if n := &s.devices.cluster.Nodes[i]; n.Health == core.Provisioning {
+			e.schedule = append(e.schedule, nodeEvent{at: max(n.ExpectedSeconds, s.clock.now), node: n.ID, to: core.Ready, ofPool: n.Pool != ""})
 		}
 	}
 	slices.SortStableFunc(e.schedule, compareNodeEvents)
@@ -86,59 +91,48 @@ func (s *Simulator) awaitNodes(changes []NodeChange) {
 // stand takes in a job as it stands.
 func (s *Simulator) stand(from *StandingJob) {
 	j := s.newJob(&workload.Job{Spec: *from.JobSpec, Model: from.Model})
-	s.jobs[j.Spec.ID] = j
-	s.active++
+	s.jobs.byID[j.Spec.ID] = j
+	s.jobs.active++
 	_, measures := from.Model.(workload.Measurer)
-	s.measured = s.measured || measures
+	s.reports.any = s.reports.any || measures
 	last := from.Model.Phases() - 1
-	j.progress = max(min(from.WorkDone(s.now), from.Model.PhaseEnd(last)), 0)
-	if told := j.progress; from.LastChange >= s.now { // it was stopped or moved just now, and nobody was told yet what that cost
+	j.progress = max(min(from.WorkDone(s.clock.now), from.Model.PhaseEnd(last)), 0)
+	if told := j.progress; from.LastChange >= s.clock.now { // it was stopped or moved just now, and nobody was told yet what that cost
 		if j.lose(); j.progress < told && from.State != core.Running {
-			s.notes = append(s.notes, j.progressed(s.now))
+			s.clock.notes = append(s.clock.notes, j.progressed(s.clock.now))
 		}
 	}
 	for j.phase < last && from.Model.PhaseEnd(j.phase) <= j.progress {
 		j.phase++
 	}
-	j.asOf, j.furthest, j.progressAtStart, j.started = s.now, j.progress, j.progress, !math.IsNaN(from.FirstStart)
+	j.asOf, j.furthest, j.progressAtStart, j.started = s.clock.now, j.progress, j.progress, !math.IsNaN(from.FirstStart)
 	if from.State != core.Running {
 		return
 	}
 	j.seats, j.running.Tuning, j.running.Replicas = slices.Clone(from.Seats), from.Tuning, from.Held
-	j.holdsFrom, j.runsFrom, j.pausedUntil = s.now, s.now, from.ProgressAsOf
+	j.holdsFrom, j.runsFrom, j.pausedUntil = s.clock.now, s.clock.now, from.ProgressAsOf
 	if from.ProgressRate == 0 {
 		j.pausedUntil = max(j.pausedUntil, from.LastChange+j.overhead)
 	}
 	for _, seat := range j.seats {
 		j.running.Shape = append(j.running.Shape, seat.Devices.Count())
-		j.running.Accelerators = append(j.running.Accelerators, s.cluster.Accelerators[s.cluster.Nodes[seat.Node].Accelerator])
+		j.running.Accelerators = append(j.running.Accelerators, s.devices.cluster.Accelerators[s.devices.cluster.Nodes[seat.Node].Accelerator])
 	}
 	j.unmeasured = len(from.Measured) == 0
-	at, _ := slices.BinarySearchFunc(s.running, j, compareJobs)
-	s.running = slices.Insert(s.running, at, j)
+	at, _ := slices.BinarySearchFunc(s.jobs.running, j, compareJobs)
+	s.jobs.running = slices.Insert(s.jobs.running, at, j)
 	if from.Starting {
-		j.runsFrom = max(s.now, from.LastChange+s.config.StartDelay.Seconds())
+		j.runsFrom = max(s.clock.now, from.LastChange+s.config.StartDelay.Seconds())
 		j.pausedUntil = max(j.pausedUntil, j.runsFrom)
-		s.starting = append(s.starting, j)
+		s.starts.starting = append(s.starts.starting, j)
 	}
 	s.give(j, from.Resources)
 	s.span(j, +1)
-	if s.sharing != nil {
-		s.sharing.join(j)
+	if s.devices.sharing != nil {
+		s.devices.sharing.join(j)
 	}
-	if s.slicing != nil {
-		s.slicing.divide(j.Spec.Slice(), j.seats, from.Slices())
+	if s.devices.slicing != nil {
+		s.devices.slicing.divide(j.Spec.Slice(), j.seats, from.Slices())
 	}
 	s.schedule(j)
-}
-
-// jobOf is the job of the workload with an id, which is not one of a standing; nil where there is none.
-func (s *Simulator) jobOf(id core.JobID) *workload.Job {
-	if at := int(id) - s.base; at >= 0 && at < len(s.workload) {
-		return &s.workload[at]
-	}
-	if j := s.jobs[id]; j != nil {
-		return j.Job
-	}
-	return nil
 }

@@ -10,6 +10,13 @@ import (
 // A job that was given devices waits for those that others have not let go of, holds all of its own from then on, and its
 // replicas run after the start delay. The pipeline counts the devices as its own from the round that gave them to it.
 
+// starts are the jobs and devices between a change and its effect.
+type starts struct {
+	starting []*simJob // jobs with devices whose replicas do not run yet
+	leaving  []leaving // devices that jobs lost and still hold, by time
+	delays   *stream   // random delays of starts; nil without
+}
+
 // leaving are devices that a job lost and holds until a moment.
 type leaving struct {
 	job   core.JobID
@@ -20,10 +27,10 @@ type leaving struct {
 // nextStart is the earliest moment at which devices are let go of or a start is over; +Inf for none.
 func (s *Simulator) nextStart() float64 {
 	at := math.Inf(1)
-	if len(s.leaving) > 0 {
-		at = s.leaving[0].until
+	if len(s.starts.leaving) > 0 {
+		at = s.starts.leaving[0].until
 	}
-	for _, j := range s.starting {
+	for _, j := range s.starts.starting {
 		at = min(at, j.runsFrom)
 	}
 	return at
@@ -32,25 +39,25 @@ func (s *Simulator) nextStart() float64 {
 // letGo tells of the devices that were let go of up to a moment, and reports whether there are any.
 func (s *Simulator) letGo(at float64) bool {
 	n := 0
-	for ; n < len(s.leaving) && s.leaving[n].until <= at; n++ {
-		l := &s.leaving[n]
-		s.events = append(s.events, core.Event{Kind: core.DevicesReleased, AtSeconds: l.until, Job: l.job, Seats: l.seats})
+	for ; n < len(s.starts.leaving) && s.starts.leaving[n].until <= at; n++ {
+		l := &s.starts.leaving[n]
+		s.clock.events = append(s.clock.events, core.Event{Kind: core.DevicesReleased, AtSeconds: l.until, Job: l.job, Seats: l.seats})
 	}
-	s.leaving = s.leaving[n:]
+	s.starts.leaving = s.starts.leaving[n:]
 	return n > 0
 }
 
 // begin tells of the jobs whose replicas run up to a moment, and reports whether there are any.
 func (s *Simulator) begin(at float64) bool {
-	before := len(s.starting)
-	s.starting = slices.DeleteFunc(s.starting, func(j *simJob) bool {
+	before := len(s.starts.starting)
+	s.starts.starting = slices.DeleteFunc(s.starts.starting, func(j *simJob) bool {
 		if j.runsFrom > at {
 			return false
 		}
-		s.events = append(s.events, core.Event{Kind: core.JobStarted, AtSeconds: j.runsFrom, Job: j.Spec.ID})
+		s.clock.events = append(s.clock.events, core.Event{Kind: core.JobStarted, AtSeconds: j.runsFrom, Job: j.Spec.ID})
 		return true
 	})
-	return len(s.starting) < before
+	return len(s.starts.starting) < before
 }
 
 // held is the devices that a job holds at a moment, whatever it was given.
@@ -73,14 +80,14 @@ func (s *Simulator) leave(j *simJob, at float64, keep []core.Seat) {
 		return s.lost(seat.Node)
 	})
 	if len(lost) > 0 {
-		s.leaving = append(s.leaving, leaving{j.Spec.ID, lost, at + delay})
+		s.starts.leaving = append(s.starts.leaving, leaving{j.Spec.ID, lost, at + delay})
 	}
 	j.holdsFrom = math.Inf(1)
 }
 
 // lost reports whether nothing runs on a node any more.
 func (s *Simulator) lost(node core.NodeID) bool {
-	health := s.nodes.told[node]
+	health := s.devices.nodes.told[node]
 	return health == core.Down || health == core.Gone
 }
 
@@ -91,7 +98,7 @@ func (s *Simulator) vacate(changes []core.Change) {
 	}
 	for i := range changes {
 		c := &changes[i]
-		j := s.jobs[c.Job]
+		j := s.jobs.byID[c.Job]
 		if void(j, c) || c.Action != core.Stop && c.Action != core.Pause && c.Action != core.Finish && !gives(j, c) {
 			continue
 		}
@@ -99,7 +106,7 @@ func (s *Simulator) vacate(changes []core.Change) {
 		if s.inPlace(j, c.Seats) {
 			keep = c.Seats
 		}
-		s.leave(j, s.now, keep)
+		s.leave(j, s.clock.now, keep)
 	}
 }
 
@@ -113,7 +120,7 @@ func gives(j *simJob, c *core.Change) bool {
 
 // inPlace reports whether a job goes on where it is while it gets other devices, or gives some up. On a device that it keeps it may get another slice.
 func (s *Simulator) inPlace(j *simJob, seats []core.Seat) bool {
-	return s.config.Resize.InPlace && s.slicing == nil && shareDevice(j.seats, seats)
+	return s.config.Resize.InPlace && s.devices.slicing == nil && shareDevice(j.seats, seats)
 }
 
 // startOf is when the replicas of a job run on other seats than it has.
@@ -122,14 +129,14 @@ func (s *Simulator) startOf(j *simJob, seats []core.Seat) float64 {
 	if s.config.ReleaseDelay > 0 {
 		j.holdsFrom = s.freeFrom(without(seats, j.kept))
 	} else {
-		j.holdsFrom = s.now
+		j.holdsFrom = s.clock.now
 	}
 	stays := s.inPlace(j, seats)
 	if stays && len(without(seats, j.seats)) == 0 {
 		return max(j.holdsFrom, j.runsFrom)
 	}
-	if s.delays != nil {
-		delay += s.delays.Float64() * s.config.StartDelaySpread.Seconds()
+	if s.starts.delays != nil {
+		delay += s.starts.delays.Float64() * s.config.StartDelaySpread.Seconds()
 	}
 	if stays {
 		return max(j.holdsFrom+delay, j.runsFrom)
@@ -139,9 +146,9 @@ func (s *Simulator) startOf(j *simJob, seats []core.Seat) float64 {
 
 // freeFrom is when others have let go of devices.
 func (s *Simulator) freeFrom(seats []core.Seat) float64 {
-	from := s.now
-	for i := range s.leaving {
-		if l := &s.leaving[i]; shareDevice(l.seats, seats) {
+	from := s.clock.now
+	for i := range s.starts.leaving {
+		if l := &s.starts.leaving[i]; shareDevice(l.seats, seats) {
 			from = max(from, l.until)
 		}
 	}
@@ -151,17 +158,17 @@ func (s *Simulator) freeFrom(seats []core.Seat) float64 {
 // noteStart tells of a start that takes time, or came too late: its node went down in the outage in which it was to be applied.
 func (s *Simulator) noteStart(j *simJob) {
 	if slices.ContainsFunc(j.seats, func(seat core.Seat) bool { return s.lost(seat.Node) }) {
-		s.notes = append(s.notes, s.interrupt(j, s.now, core.CauseNeverBegan))
+		s.clock.notes = append(s.clock.notes, s.interrupt(j, s.clock.now, core.CauseNeverBegan))
 		return
 	}
-	if j.runsFrom <= s.now {
+	if j.runsFrom <= s.clock.now {
 		return
 	}
 	message := "its replicas are being started"
-	if j.holdsFrom > s.now {
+	if j.holdsFrom > s.clock.now {
 		message = "it waits for devices that were not let go of yet"
 	}
-	s.notes = append(s.notes, core.Event{Kind: core.JobStarting, AtSeconds: s.now, Job: j.Spec.ID, Message: message})
+	s.clock.notes = append(s.clock.notes, core.Event{Kind: core.JobStarting, AtSeconds: s.clock.now, Job: j.Spec.ID, Message: message})
 }
 
 // without is the devices of seats that others do not hold.

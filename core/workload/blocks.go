@@ -15,6 +15,7 @@ import (
 //
 // Source: Politis and Romano, 1992. O(n log n) for n jobs.
 type Blocks struct {
+	// Length: length of the blocks that submissions are resampled in.
 	Length time.Duration `config:"length" doc:"length of the blocks that submissions are resampled in; 0s leaves them as they are" min:"0s"`
 }
 

@@ -85,38 +85,10 @@ func readCSV(in *input) (*Workload, error) {
 }
 
 func readOptional(t *table, spec *core.JobSpec) {
-	if t.has(csvTenant) {
-		spec.Tenant = t.label(csvTenant)
-	}
-	if t.has(csvApplication) {
-		spec.Application = t.label(csvApplication)
-	}
-	if t.has(csvExperiment) {
-		if spec.Experiment = t.label(csvExperiment); t.accepted(csvExperiment) && !PlainName(spec.Experiment) {
-			t.reject(csvExperiment, nameRule)
-		}
-	}
-	if t.has(csvWeight) {
-		spec.Weight = t.number(csvWeight, 1e-6, 1e6, "a number")
-	}
-	if t.has(csvMinReplicas) {
-		if spec.MinReplicas = t.count(csvMinReplicas); t.accepted(csvReplicas) && spec.MinReplicas > spec.Requested {
-			t.reject(csvMinReplicas, fmt.Sprintf("at most the %d of replicas", spec.Requested))
-		}
-	}
-	if t.has(csvMaxReplicas) {
-		if spec.MaxReplicas = t.count(csvMaxReplicas); t.accepted(csvReplicas) && t.accepted(csvMaxReplicas) && spec.MaxReplicas < spec.Requested {
-			t.reject(csvMaxReplicas, fmt.Sprintf("at least the %d of replicas", spec.Requested))
-		}
-	}
+	readOwner(t, spec)
+	readBounds(t, spec)
 	if t.has(csvAccelerators) {
-		spec.Accelerators = strings.Split(t.label(csvAccelerators), acceleratorSeparator)
-		for i, accelerator := range spec.Accelerators {
-			if accelerator == "" || slices.Contains(spec.Accelerators[:i], accelerator) {
-				t.reject(csvAccelerators, "different accelerator types with | between them")
-				break
-			}
-		}
+		spec.Accelerators = readAccelerators(t)
 	}
 	if t.has(csvCPUs) {
 		spec.CPUs = t.number(csvCPUs, 0, maxCount, "a number")
@@ -140,6 +112,50 @@ func readOptional(t *table, spec *core.JobSpec) {
 			t.reject(csvTier, strings.Join(core.Tiers(), ", "))
 		}
 	}
+}
+
+// readOwner reads whose job it is, what it trains, and how much it counts.
+func readOwner(t *table, spec *core.JobSpec) {
+	if t.has(csvTenant) {
+		spec.Tenant = t.label(csvTenant)
+	}
+	if t.has(csvApplication) {
+		spec.Application = t.label(csvApplication)
+	}
+	if t.has(csvExperiment) {
+		if spec.Experiment = t.label(csvExperiment); t.accepted(csvExperiment) && !PlainName(spec.Experiment) {
+			t.reject(csvExperiment, nameRule)
+		}
+	}
+	if t.has(csvWeight) {
+		spec.Weight = t.number(csvWeight, 1e-6, 1e6, "a number")
+	}
+}
+
+// readBounds reads how few and how many replicas a job may have.
+func readBounds(t *table, spec *core.JobSpec) {
+	if t.has(csvMinReplicas) {
+		if spec.MinReplicas = t.count(csvMinReplicas); t.accepted(csvReplicas) && spec.MinReplicas > spec.Requested {
+			t.reject(csvMinReplicas, fmt.Sprintf("at most the %d of replicas", spec.Requested))
+		}
+	}
+	if t.has(csvMaxReplicas) {
+		if spec.MaxReplicas = t.count(csvMaxReplicas); t.accepted(csvReplicas) && t.accepted(csvMaxReplicas) && spec.MaxReplicas < spec.Requested {
+			t.reject(csvMaxReplicas, fmt.Sprintf("at least the %d of replicas", spec.Requested))
+		}
+	}
+}
+
+// readAccelerators reads the types that a job may run on.
+func readAccelerators(t *table) []string {
+	types := strings.Split(t.label(csvAccelerators), acceleratorSeparator)
+	for i, accelerator := range types {
+		if accelerator == "" || slices.Contains(types[:i], accelerator) {
+			t.reject(csvAccelerators, "different accelerator types with | between them")
+			break
+		}
+	}
+	return types
 }
 
 // readShare reads what a replica has of a device.
@@ -314,63 +330,39 @@ func cellsOf(job *Job) [csvEnd]string {
 		csvTier:         spec.Tier,
 		csvExperiment:   spec.Experiment,
 	}
-	if spec.Weight != 1 {
-		cells[csvWeight] = formatNumber(spec.Weight)
+	set := func(column int, known bool, text string) {
+		if known {
+			cells[column] = text
+		}
 	}
-	if spec.MinReplicas != spec.Requested {
-		cells[csvMinReplicas] = strconv.Itoa(spec.MinReplicas)
-	}
-	if spec.MaxReplicas != spec.Requested {
-		cells[csvMaxReplicas] = strconv.Itoa(spec.MaxReplicas)
-	}
-	if spec.CPUs != 0 {
-		cells[csvCPUs] = formatNumber(spec.CPUs)
-	}
-	if spec.MemoryGB != 0 {
-		cells[csvMemory] = formatNumber(spec.MemoryGB)
-	}
+	number := func(column int, x float64) { set(column, x != 0, formatNumber(x)) }
+	set(csvWeight, spec.Weight != 1, formatNumber(spec.Weight))
+	set(csvMinReplicas, spec.MinReplicas != spec.Requested, strconv.Itoa(spec.MinReplicas))
+	set(csvMaxReplicas, spec.MaxReplicas != spec.Requested, strconv.Itoa(spec.MaxReplicas))
+	number(csvCPUs, spec.CPUs)
+	number(csvMemory, spec.MemoryGB)
 	if s := spec.Share; s != nil {
 		if cells[csvProfile] = s.Profile; s.Profile == "" || s.Milli < core.WholeDevice {
 			cells[csvShare] = strconv.Itoa(s.Milli)
 		}
 	}
-	if spec.Utilisation != 0 {
-		cells[csvUtilisation] = formatNumber(spec.Utilisation)
-	}
-	if spec.DeviceMemoryGB != 0 {
-		cells[csvDeviceMemory] = formatNumber(spec.DeviceMemoryGB)
-	}
-	if spec.SlowdownTolerance != 0 {
-		cells[csvTolerance] = formatNumber(spec.SlowdownTolerance)
-	}
+	number(csvUtilisation, spec.Utilisation)
+	number(csvDeviceMemory, spec.DeviceMemoryGB)
+	number(csvTolerance, spec.SlowdownTolerance)
 	for k, seconds := range [...]float64{spec.Iteration.Load, spec.Iteration.Compute, spec.Iteration.Sync, spec.Iteration.Measured} {
-		if seconds != 0 {
-			cells[csvLoad+k] = formatNumber(seconds)
-		}
+		number(csvLoad+k, seconds)
 	}
 	if of := spec.Sensitivity; of != nil {
 		for i, x := range [...]float64{of.Ideal.CPUs, of.Ideal.MemoryGB, of.Speedup, of.Base.CPUs, of.Base.MemoryGB} {
 			cells[csvIdealCPUs+i] = formatNumber(x)
 		}
 	}
-	if spec.Pinned {
-		cells[csvPinned] = "true"
-	}
-	if spec.DeadlineSeconds != 0 {
-		cells[csvDeadline] = formatNumber(spec.DeadlineSeconds)
-	}
-	if spec.BestEffort {
-		cells[csvBestEffort] = "true"
-	}
-	if job.LimitSeconds != 0 {
-		cells[csvLimit] = formatNumber(job.LimitSeconds)
-	}
-	if job.EstimateSeconds != 0 {
-		cells[csvEstimate] = formatNumber(job.EstimateSeconds)
-	}
-	if job.Observed.Started {
-		cells[csvObservedStart] = formatNumber(job.Observed.StartOn(spec.SubmitSeconds))
-	}
+	set(csvPinned, spec.Pinned, "true")
+	number(csvDeadline, spec.DeadlineSeconds)
+	set(csvBestEffort, spec.BestEffort, "true")
+	number(csvLimit, job.LimitSeconds)
+	number(csvEstimate, job.EstimateSeconds)
+	set(csvObservedStart, job.Observed.Started, formatNumber(job.Observed.StartOn(spec.SubmitSeconds)))
 	return cells
 }
 

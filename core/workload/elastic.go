@@ -15,14 +15,22 @@ import (
 
 // ElasticConfig is the Config of the source `elastic`.
 type ElasticConfig struct {
-	Path        string        `config:"path" doc:"Stream to read: a CSV file with a job a row, its submission, application, work in seconds on one device, and a batch drawn at random. Empty draws one by arrivals."`
-	Arrivals    string        `config:"arrivals" enum:"none|low|high|bursty" doc:"Without a path, how jobs arrive: one in 480 s on average, in 90 s, or in 600 s in even hours and 60 s in odd ones; the seed of the run is that of the draws."`
-	Span        time.Duration `config:"span" min:"1s" max:"8760h" doc:"Time within which jobs that are drawn arrive."`
-	Profiles    string        `config:"profiles" required:"true" doc:"Folder of the measured profiles, holding traces/ and delaunay/."`
-	Batch       string        `config:"batch" enum:"smallest|largest|random" doc:"The batch that the owner of a job asks for: the smallest or the largest of its application's range, or that of its row. It binds where the elasticity keeps it."`
-	Truth       string        `config:"truth" enum:"samples|progress" doc:"What a job needs at another batch: as many samples, or as many more as its application took when it was trained so."`
-	Placed      string        `config:"placed" enum:"measured|consolidated" doc:"How fast a job is that is spread over more nodes than it needs: as measured so, or as if it were not."`
-	MostDevices int           `config:"most_devices" min:"1" max:"64" doc:"Devices that a job may have at most."`
+	// Path: stream to read: a CSV file with a job a row, its submission, application, work in seconds on one device, and a batch drawn at random.
+	Path string `config:"path" doc:"Stream to read: a CSV file with a job a row, its submission, application, work in seconds on one device, and a batch drawn at random. Empty draws one by arrivals."`
+	// Arrivals: without a path, the pattern by which jobs arrive.
+	Arrivals string `config:"arrivals" enum:"none|low|high|bursty" doc:"Without a path, how jobs arrive: one in 480 s on average, in 90 s, or in 600 s in even hours and 60 s in odd ones; the seed of the run is that of the draws."`
+	// Span: time within which jobs that are drawn arrive.
+	Span time.Duration `config:"span" min:"1s" max:"8760h" doc:"Time within which jobs that are drawn arrive."`
+	// Profiles: folder of the measured profiles, holding traces/ and delaunay/.
+	Profiles string `config:"profiles" required:"true" doc:"Folder of the measured profiles, holding traces/ and delaunay/."`
+	// Batch: batch that the owner of a job asks for: smallest, largest or random.
+	Batch string `config:"batch" enum:"smallest|largest|random" doc:"The batch that the owner of a job asks for: the smallest or the largest of its application's range, or that of its row. It binds where the elasticity keeps it."`
+	// Truth: work that a job needs at another batch: as many samples, or as many more as its application was measured to.
+	Truth string `config:"truth" enum:"samples|progress" doc:"What a job needs at another batch: as many samples, or as many more as its application took when it was trained so."`
+	// Placed: speed of a job on more nodes than it needs: as measured, or as if consolidated.
+	Placed string `config:"placed" enum:"measured|consolidated" doc:"How fast a job is that is spread over more nodes than it needs: as measured so, or as if it were not."`
+	// MostDevices: devices that a job may have at most.
+	MostDevices int `config:"most_devices" min:"1" max:"64" doc:"Devices that a job may have at most."`
 }
 
 // The values of ElasticConfig.
@@ -143,7 +151,7 @@ func (l *elasticLoader) read(ctx context.Context, in *input) (*Workload, error) 
 		}
 		a := l.made[name]
 		if a == nil {
-			p := l.profiles.profile(ctx, t, elasticName, name)
+			p := l.profiles.profiles.of(ctx, t, elasticName, name)
 			if p == nil {
 				continue
 			}

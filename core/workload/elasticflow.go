@@ -15,7 +15,9 @@ import (
 
 // ElasticFlowConfig is the Config of the source `elasticflow`.
 type ElasticFlowConfig struct {
-	Path     string `config:"path" required:"true" doc:"Workload to read: a CSV file with a job a row; one compressed by gzip is recognised by its content."`
+	// Path: workload to read: a CSV file with a job a row.
+	Path string `config:"path" required:"true" doc:"Workload to read: a CSV file with a job a row; one compressed by gzip is recognised by its content."`
+	// Profiles: folder of the measured profiles, with a file MODEL.csv for each model.
 	Profiles string `config:"profiles" required:"true" doc:"Folder of the measured profiles, with a file MODEL.csv for each model."`
 }
 

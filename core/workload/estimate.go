@@ -15,8 +15,10 @@ import (
 //
 // A job that outlives what was told has no work left as far as policies know, and goes on.
 type Estimate struct {
-	Source string  `config:"source" doc:"where it comes from: the true work, that with an error, a column of the trace, or nothing is told" enum:"declared|noisy|limit|estimate|none"`
-	Sigma  float64 `config:"sigma" doc:"for noisy, the standard deviation of the logarithm of what is told over the true work, whose median is 0; 0.7 is a factor of 2" min:"0" max:"10"`
+	// Source: where the work that policies are told comes from: declared, noisy, limit, estimate or none.
+	Source string `config:"source" doc:"where it comes from: the true work, that with an error, a column of the trace, or nothing is told" enum:"declared|noisy|limit|estimate|none"`
+	// Sigma: for noisy, the standard deviation of the logarithm of what is told over the true work, whose median is 0.
+	Sigma float64 `config:"sigma" doc:"for noisy, the standard deviation of the logarithm of what is told over the true work, whose median is 0; 0.7 is a factor of 2" min:"0" max:"10"`
 }
 
 // The values of Estimate.Source.

@@ -10,12 +10,18 @@ import (
 
 // GavelConfig is the Config of the source `gavel`.
 type GavelConfig struct {
-	Path            string  `config:"path" required:"true" doc:"Jobs to read; a file compressed by gzip is recognised by its content."`
-	Format          string  `config:"format" enum:"stream|trace|philly" doc:"What path is: a stream of jobs with the gaps between them, a trace of 10 columns, or one of 7 derived from Philly; the traces have no header, and tabs between columns."`
-	ThroughputsPath string  `config:"throughputs_path" required:"true" doc:"Measured steps per second by accelerator type, as JSON or as CSV."`
-	Sizes           string  `config:"sizes" enum:"measured|scaled" doc:"What becomes of a job with a number of replicas that its type was not measured with: it is a problem, or goes in proportion to the next smaller number, as some of Philly must."`
-	JobsPerHour     float64 `config:"jobs_per_hour" min:"0" max:"1e6" doc:"Rate at which the jobs of a stream are submitted; 0 submits all at once."`
-	Jobs            int     `config:"jobs" min:"0" doc:"How many jobs to take from the front; 0 for all."`
+	// Path: jobs to read.
+	Path string `config:"path" required:"true" doc:"Jobs to read; a file compressed by gzip is recognised by its content."`
+	// Format: form of the file: stream, trace or philly.
+	Format string `config:"format" enum:"stream|trace|philly" doc:"What path is: a stream of jobs with the gaps between them, a trace of 10 columns, or one of 7 derived from Philly; the traces have no header, and tabs between columns."`
+	// ThroughputsPath: measured steps per second by accelerator type, as JSON or as CSV.
+	ThroughputsPath string `config:"throughputs_path" required:"true" doc:"Measured steps per second by accelerator type, as JSON or as CSV."`
+	// Sizes: whether jobs have measured numbers of replicas only, or rates are scaled to others.
+	Sizes string `config:"sizes" enum:"measured|scaled" doc:"What becomes of a job with a number of replicas that its type was not measured with: it is a problem, or goes in proportion to the next smaller number, as some of Philly must."`
+	// JobsPerHour: rate at which the jobs of a stream are submitted.
+	JobsPerHour float64 `config:"jobs_per_hour" min:"0" max:"1e6" doc:"Rate at which the jobs of a stream are submitted; 0 submits all at once."`
+	// Jobs: how many jobs to take from the front.
+	Jobs int `config:"jobs" min:"0" doc:"How many jobs to take from the front; 0 for all."`
 }
 
 // The values of GavelConfig.Format and of Sizes.

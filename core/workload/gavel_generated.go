@@ -13,11 +13,16 @@ import (
 
 // GavelGeneratedConfig is the Config of the source `gavel_generated`.
 type GavelGeneratedConfig struct {
-	ThroughputsPath string  `config:"throughputs_path" required:"true" doc:"Measured steps per second by accelerator type, as JSON or as CSV; those on v100 set the steps of a job."`
-	Jobs            int     `config:"jobs" min:"1" max:"10000000" doc:"Number of jobs."`
-	JobsPerHour     float64 `config:"jobs_per_hour" min:"0" max:"1e6" doc:"Rate at which jobs are submitted; 0 submits all at once."`
-	Replicas        string  `config:"replicas" enum:"one|mixed" doc:"One replica for every job, or 1, 2, 4 or 8 as published."`
-	Priorities      bool    `config:"priorities" doc:"Give a fifth of the jobs the weight 5."`
+	// ThroughputsPath: measured steps per second by accelerator type, as JSON or as CSV.
+	ThroughputsPath string `config:"throughputs_path" required:"true" doc:"Measured steps per second by accelerator type, as JSON or as CSV; those on v100 set the steps of a job."`
+	// Jobs: number of jobs.
+	Jobs int `config:"jobs" min:"1" max:"10000000" doc:"Number of jobs."`
+	// JobsPerHour: rate at which jobs are submitted.
+	JobsPerHour float64 `config:"jobs_per_hour" min:"0" max:"1e6" doc:"Rate at which jobs are submitted; 0 submits all at once."`
+	// Replicas: number of replicas of a job: one, or the published mix of 1, 2, 4 and 8.
+	Replicas string `config:"replicas" enum:"one|mixed" doc:"One replica for every job, or 1, 2, 4 or 8 as published."`
+	// Priorities: give a fifth of the jobs the weight 5.
+	Priorities bool `config:"priorities" doc:"Give a fifth of the jobs the weight 5."`
 }
 
 // The values of GavelGeneratedConfig.Replicas.

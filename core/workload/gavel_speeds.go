@@ -264,54 +264,67 @@ func ReadPairs(ctx context.Context, path string) (*core.PairTable, Input, error)
 // gavelKey is how the publication writes a task: ('LM (batch size 5)', 2).
 var gavelKey = regexp.MustCompile(`^\('(.+)', ([0-9]+)\)$`)
 
+// gavelDocument collects the rates of a file of the publication.
+type gavelDocument struct {
+	path  string
+	rates gavelRates
+	pairs []gavelPair
+	found core.Diagnostics
+}
+
+func (d *gavelDocument) report(format string, args ...any) {
+	d.found = append(d.found, core.Diagnostic{Position: core.Position{File: d.path}, Summary: fmt.Sprintf(format, args...)})
+}
+
+// readGavelDocument reads the rates of jobs alone and in pairs, by accelerator type.
 func readGavelDocument(in *input) (gavelRates, []gavelPair, core.Diagnostics) {
-	var found core.Diagnostics
-	report := func(format string, args ...any) {
-		found = append(found, core.Diagnostic{Position: core.Position{File: in.Path}, Summary: fmt.Sprintf(format, args...)})
-	}
+	d := &gavelDocument{path: in.Path, rates: gavelRates{}}
 	var document map[string]map[string]map[string]json.RawMessage
 	if err := json.NewDecoder(in).Decode(&document); err != nil {
-		report("%v", err)
-		return nil, nil, found
+		d.report("%v", err)
+		return nil, nil, d.found
 	}
-	rates := gavelRates{}
-	var pairs []gavelPair
 	for _, accelerator := range slices.Sorted(maps.Keys(document)) {
 		if strings.HasSuffix(accelerator, unconsolidated) {
 			continue
 		}
 		if accelerator == "" || !printable(accelerator) {
-			report("%s is no accelerator type of printable characters", quote(accelerator))
+			d.report("%s is no accelerator type of printable characters", quote(accelerator))
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(document[accelerator])) {
-			match := gavelKey.FindStringSubmatch(key)
-			if match == nil || !printable(key) {
-				report("%s: %s is not a job type and a number, such as ('LM (batch size 5)', 2)", accelerator, quote(key))
-				continue
-			}
-			replicas, err := strconv.Atoi(match[2])
-			rate, ok := parseNumber(string(document[accelerator][key]["null"]))
-			if err != nil || replicas < 1 || replicas > maxCount || !ok || rate < 0 || rate > maxRate {
-				report("%s: %s: expected a job alone, \"null\", to have from 0 to %s steps per second on 1 to %d devices",
-					accelerator, quote(key), formatBound(maxRate), maxCount)
-				continue
-			}
-			task := gavelTask{match[1], replicas}
-			rates.add(task, accelerator, rate)
-			for _, other := range slices.Sorted(maps.Keys(document[accelerator][key])) {
-				if other == "null" {
-					continue
-				}
-				pair := gavelPair{at: core.Position{File: in.Path}, accelerator: accelerator, tasks: [2]gavelTask{task}}
-				if !pair.read(other, document[accelerator][key][other]) {
-					report("%s: %s beside %s: expected two rates from 0 to %s steps per second, of jobs on as many devices",
-						accelerator, quote(key), quote(other), formatBound(maxRate))
-					continue
-				}
-				pairs = append(pairs, pair)
-			}
+			d.readJob(accelerator, key, document[accelerator][key])
 		}
 	}
-	return rates, pairs, found
+	return d.rates, d.pairs, d.found
+}
+
+// readJob reads the rates of a job type on an accelerator type: alone, which is "null", and beside others.
+func (d *gavelDocument) readJob(accelerator, key string, rates map[string]json.RawMessage) {
+	match := gavelKey.FindStringSubmatch(key)
+	if match == nil || !printable(key) {
+		d.report("%s: %s is not a job type and a number, such as ('LM (batch size 5)', 2)", accelerator, quote(key))
+		return
+	}
+	replicas, err := strconv.Atoi(match[2])
+	rate, ok := parseNumber(string(rates["null"]))
+	if err != nil || replicas < 1 || replicas > maxCount || !ok || rate < 0 || rate > maxRate {
+		d.report("%s: %s: expected a job alone, \"null\", to have from 0 to %s steps per second on 1 to %d devices",
+			accelerator, quote(key), formatBound(maxRate), maxCount)
+		return
+	}
+	task := gavelTask{match[1], replicas}
+	d.rates.add(task, accelerator, rate)
+	for _, other := range slices.Sorted(maps.Keys(rates)) {
+		if other == "null" {
+			continue
+		}
+		pair := gavelPair{at: core.Position{File: d.path}, accelerator: accelerator, tasks: [2]gavelTask{task}}
+		if !pair.read(other, rates[other]) {
+			d.report("%s: %s beside %s: expected two rates from 0 to %s steps per second, of jobs on as many devices",
+				accelerator, quote(key), quote(other), formatBound(maxRate))
+			continue
+		}
+		d.pairs = append(d.pairs, pair)
+	}
 }

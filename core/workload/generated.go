@@ -14,24 +14,37 @@ import (
 
 // GeneratedConfig is the Config of the source `generated`.
 type GeneratedConfig struct {
-	Jobs     int           `config:"jobs" min:"1" max:"10000000" doc:"Number of jobs."`
-	Span     time.Duration `config:"span" min:"0" doc:"Time within which all jobs are submitted; 0 submits them at once."`
-	Arrivals string        `config:"arrivals" enum:"poisson|bursty|diurnal" doc:"How submissions spread over the span: evenly at random, in regular bursts, or by the hour of the day."`
+	// Jobs: number of jobs.
+	Jobs int `config:"jobs" min:"1" max:"10000000" doc:"Number of jobs."`
+	// Span: time within which all jobs are submitted.
+	Span time.Duration `config:"span" min:"0" doc:"Time within which all jobs are submitted; 0 submits them at once."`
+	// Arrivals: how submissions spread over the span: poisson, bursty or diurnal.
+	Arrivals string `config:"arrivals" enum:"poisson|bursty|diurnal" doc:"How submissions spread over the span: evenly at random, in regular bursts, or by the hour of the day."`
 
-	BurstEvery  time.Duration `config:"burst_every" doc:"For bursty arrivals, the time from the start of a burst to that of the next; the first starts at 0."`
+	// BurstEvery: for bursty arrivals, the time from the start of a burst to that of the next.
+	BurstEvery time.Duration `config:"burst_every" doc:"For bursty arrivals, the time from the start of a burst to that of the next; the first starts at 0."`
+	// BurstLength: for bursty arrivals, the length of a burst.
 	BurstLength time.Duration `config:"burst_length" doc:"For bursty arrivals, the length of a burst."`
-	BurstFactor float64       `config:"burst_factor" min:"1" max:"100" doc:"For bursty arrivals, the rate within a burst over the rate outside."`
+	// BurstFactor: for bursty arrivals, the rate within a burst over the rate outside.
+	BurstFactor float64 `config:"burst_factor" min:"1" max:"100" doc:"For bursty arrivals, the rate within a burst over the rate outside."`
 
-	DiurnalAmplitude float64       `config:"diurnal_amplitude" min:"0" max:"1" doc:"For diurnal arrivals, how far the rate swings around its mean, as a share of it."`
-	DiurnalPeak      time.Duration `config:"diurnal_peak" doc:"For diurnal arrivals, the time of day with the highest rate; the span starts at midnight."`
+	// DiurnalAmplitude: for diurnal arrivals, how far the rate swings around its mean, as a share of it, a ratio from 0 to 1.
+	DiurnalAmplitude float64 `config:"diurnal_amplitude" min:"0" max:"1" doc:"For diurnal arrivals, how far the rate swings around its mean, as a share of it."`
+	// DiurnalPeak: for diurnal arrivals, the time of day with the highest rate.
+	DiurnalPeak time.Duration `config:"diurnal_peak" doc:"For diurnal arrivals, the time of day with the highest rate; the span starts at midnight."`
 
-	Replicas  string `config:"replicas" enum:"pollux|gavel|philly|one" doc:"Distribution of the replicas that jobs ask for, or one replica for every job."`
+	// Replicas: name of the distribution of the replicas that jobs ask for.
+	Replicas string `config:"replicas" enum:"pollux|gavel|philly|one" doc:"Distribution of the replicas that jobs ask for, or one replica for every job."`
+	// Durations: name of the distribution of how long jobs run.
 	Durations string `config:"durations" enum:"pollux|gavel|philly" doc:"Distribution of how long jobs run. With replicas of pollux too, both come from the same kind of job."`
 
+	// Tenants: whose the jobs are: none, or a tenant for each number of replicas.
 	Tenants string `config:"tenants" enum:"none|by_replicas" doc:"Whose the jobs are: nobody's, or of a tenant for each number of replicas, called replicas-1, replicas-2, …."`
 
+	// Sensitivity: whether the speed of jobs depends on CPUs and memory: none or mix.
 	Sensitivity string `config:"sensitivity" enum:"none|mix" doc:"Whether the speed of jobs depends on the CPUs and the memory beside their devices: none, or mix, where half of the jobs run best with more CPUs than the 3 that belong to a device, up to 12, and some of these with more memory than 62.5 GB."`
 
+	// Applications: whether jobs train the applications that come with Quartet, and so are elastic, instead of running for a known time.
 	Applications bool `config:"applications" doc:"Whether jobs train the applications that come with Quartet, and so are elastic, instead of running for a known time."`
 }
 

@@ -18,6 +18,7 @@ import (
 
 // TraceConfig is the Config of a source that reads one trace file.
 type TraceConfig struct {
+	// Path: file to read.
 	Path string `config:"path" required:"true" doc:"File to read; one compressed by gzip is recognised by its content."`
 }
 

@@ -116,6 +116,7 @@ const (
 	leastMemoryGB = 0.01
 )
 
+// check reports what is wrong with a job of a file.
 func (e *jobEntry) check(problem func(key, summary, hint string)) {
 	switch {
 	case e.Name == "":
@@ -127,6 +128,13 @@ func (e *jobEntry) check(problem func(key, summary, hint string)) {
 	if e.Experiment != "" && !PlainName(e.Experiment) {
 		problem("experiment", fmt.Sprintf("%q cannot name an experiment", e.Experiment), "use "+nameRule)
 	}
+	e.checkProcess(problem)
+	e.checkNeeds(problem)
+	e.Batch.check(problem)
+}
+
+// checkProcess reports what is wrong with the command and the variables of a job.
+func (e *jobEntry) checkProcess(problem func(key, summary, hint string)) {
 	if len(e.Command) == 0 || e.Command[0] == "" {
 		problem("command", "names no program", "write [program, argument, …]")
 	}
@@ -144,6 +152,10 @@ func (e *jobEntry) check(problem func(key, summary, hint string)) {
 			problem(key, fmt.Sprintf("%q is set twice", v.Name), "")
 		}
 	}
+}
+
+// checkNeeds reports what is wrong with what a job asks for.
+func (e *jobEntry) checkNeeds(problem func(key, summary, hint string)) {
 	replicas := max(e.Replicas, 1)
 	if e.MinReplicas > replicas {
 		problem("min_replicas", fmt.Sprintf("must be at most the %d of replicas, got %d", replicas, e.MinReplicas), "")
@@ -165,7 +177,6 @@ func (e *jobEntry) check(problem func(key, summary, hint string)) {
 	if e.MemoryGB > 0 && e.MemoryGB < leastMemoryGB {
 		problem("memory_gb", fmt.Sprintf("must be 0 or at least %v, got %v", leastMemoryGB, e.MemoryGB), "")
 	}
-	e.Batch.check(problem)
 }
 
 func (b *jobBatch) check(problem func(key, summary, hint string)) {

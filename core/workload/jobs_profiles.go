@@ -12,7 +12,9 @@ import (
 
 // JobsConfig is the Config of the source `jobs`.
 type JobsConfig struct {
-	Path     string   `config:"path" required:"true" doc:"File to read; one compressed by gzip is recognised by its content."`
+	// Path: file to read.
+	Path string `config:"path" required:"true" doc:"File to read; one compressed by gzip is recognised by its content."`
+	// Profiles: profiles, docs/profiles.md.
 	Profiles []string `config:"profiles" doc:"Profiles, docs/profiles.md. A simulation takes each for the jobs whose application has its name, instead of the seconds that they declare."`
 }
 

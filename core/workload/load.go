@@ -18,8 +18,10 @@ import (
 //
 // Factors of different workloads are not comparable; OfferedLoad is.
 type Load struct {
+	// Factor: how dense jobs come, over how dense they are.
 	Factor float64 `config:"factor" doc:"how dense jobs come, over how dense they are" min:"0" max:"1000"`
-	By     string  `config:"by" doc:"how: by leaving jobs out or repeating them, by dividing the times of submission, or by fewer or more nodes" enum:"thinning|compression|nodes"`
+	// By: how the load is changed: thinning, compression or nodes.
+	By string `config:"by" doc:"how: by leaving jobs out or repeating them, by dividing the times of submission, or by fewer or more nodes" enum:"thinning|compression|nodes"`
 }
 
 // The values of Load.By.

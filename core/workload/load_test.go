@@ -107,7 +107,7 @@ func TestFactories(t *testing.T) {
 		"pollux":         {NewPollux(), map[string]any{"path": "trace.csv", "profiles": "profiles"}},
 		"shockwave":      {NewShockwave(), path},
 		"tiresias":       {NewTiresias(), path},
-		"unlike_workers": {NewUnlike(), nil},
+		"unlike_workers": {NewMixedTypes(), nil},
 	}
 	for name, tc := range factories {
 		t.Run(name, func(t *testing.T) {

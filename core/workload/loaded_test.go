@@ -101,8 +101,8 @@ func TestLoaded(t *testing.T) {
 		"bursts":           load(NewGenerated(), map[string]any{"jobs": 40, "arrivals": "bursty", "replicas": "philly", "durations": "philly", "span": "48h"}),
 		"days":             load(NewGenerated(), map[string]any{"jobs": 40, "arrivals": "diurnal", "replicas": "gavel", "durations": "gavel", "span": "48h", "diurnal_amplitude": 0.9}),
 		"at once":          load(NewGenerated(), map[string]any{"jobs": 10, "span": "0s", "replicas": "one"}),
-		"unlike":           load(NewUnlike(), map[string]any{"jobs": 8}),
-		"unlike, one type": load(NewUnlike(), map[string]any{"jobs": 4, "mixes_types": false, "slowest_link_gbps": 1.0, "max_replicas": 4}),
+		"unlike":           load(NewMixedTypes(), map[string]any{"jobs": 8}),
+		"unlike, one type": load(NewMixedTypes(), map[string]any{"jobs": 4, "mixes_types": false, "slowest_link_gbps": 1.0, "max_replicas": 4}),
 		"pollux": func(t *testing.T) *Workload {
 			return loaded(t)(loadToy(t, "toy-1,60,toy,2,10\ntoy-0,60,toy,1,15\ntoy-2,90,toy,2,20\n", remainingExact))
 		},

@@ -28,7 +28,9 @@ var muriColumns = columns{required: []string{
 
 // MuriConfig configures NewMuri.
 type MuriConfig struct {
-	Path        string  `config:"path" required:"true" doc:"File to read; one compressed by gzip is recognised by its content."`
+	// Path: file to read.
+	Path string `config:"path" required:"true" doc:"File to read; one compressed by gzip is recognised by its content."`
+	// AloneFactor: how many times the iteration_time of its row a job alone takes for an iteration.
 	AloneFactor float64 `config:"alone_factor" doc:"how many times the iteration_time of its row a job alone takes for an iteration; the published simulator takes 1.015" min:"1" max:"10"`
 }
 
@@ -71,10 +73,15 @@ func (r *MuriJob) job(factor float64) Job {
 
 // MuriJob is a row of a trace of Muri (Zhao et al., SIGCOMM 2022). Times are in seconds; those of the file are in milliseconds.
 type MuriJob struct {
-	Name             string
-	Model            string
-	Devices          int
-	Batch            int
+	// Name: name of the job.
+	Name string
+	// Model: name of the model that it trains.
+	Model string
+	// Devices: number of devices that it asks for.
+	Devices int
+	// Batch: batch size, in samples.
+	Batch int
+	// SubmitSeconds: time of submission, in seconds.
 	SubmitSeconds    float64
 	Iterations       float64 // a whole number
 	IterationSeconds float64 // one iteration, alone on the devices

@@ -41,8 +41,10 @@ func NewOpenB() core.Factory[Source] {
 
 // OpenBConfig configures NewOpenB.
 type OpenBConfig struct {
-	Path   string `config:"path" doc:"File to read; one compressed by gzip is recognised by its content." required:"true"`
-	Shares bool   `config:"shares" doc:"tasks have the parts of devices that they asked for, and those without devices run as well, for a cluster whose devices are shared"`
+	// Path: file to read.
+	Path string `config:"path" doc:"File to read; one compressed by gzip is recognised by its content." required:"true"`
+	// Shares: tasks have the parts of devices that they asked for, and those without devices run as well, for a cluster whose devices are shared.
+	Shares bool `config:"shares" doc:"tasks have the parts of devices that they asked for, and those without devices run as well, for a cluster whose devices are shared"`
 }
 
 // Validate reports an empty path.

@@ -21,9 +21,12 @@ var openbNodeColumns = columns{required: []string{"sn", "cpu_milli", "memory_mib
 
 // NodeCount is how many nodes of a cluster have so many devices of a type.
 type NodeCount struct {
+	// Accelerator: accelerator type.
 	Accelerator string
-	Devices     int
-	Nodes       int
+	// Devices: number of devices on each node.
+	Devices int
+	// Nodes: number of such nodes.
+	Nodes int
 }
 
 // ReadOpenBNodes counts the nodes that openb lists, those of the type with most devices first. CPUs and memory are

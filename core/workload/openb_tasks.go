@@ -12,23 +12,31 @@ import (
 
 // OpenBTask is a row of openb's task lists as it stands.
 type OpenBTask struct {
-	Name      string
-	CPUMilli  int64
+	// Name: name of the task.
+	Name string
+	// CPUMilli: CPU that it asks for, in thousandths of a core.
+	CPUMilli int64
+	// MemoryMiB: memory that it asks for, in MiB.
 	MemoryMiB int64
-	Devices   int
-	Milli     int    // thousandths of each device
-	Types     string // accelerator types with | between them, which may name one twice; empty for any
+	// Devices: number of devices that it asks for.
+	Devices int
+	Milli   int    // thousandths of each device
+	Types   string // accelerator types with | between them, which may name one twice; empty for any
 	// The moments in seconds, NaN where the list has none: Scheduled also where the task never was.
 	Created, Deleted, Scheduled float64
 }
 
 // OpenBNode is a row of openb's node lists as it stands.
 type OpenBNode struct {
-	Name      string
-	CPUMilli  int64
+	// Name: serial number of the node.
+	Name string
+	// CPUMilli: CPU of the node, in thousandths of a core.
+	CPUMilli int64
+	// MemoryMiB: memory of the node, in MiB.
 	MemoryMiB int64
-	Devices   int
-	Model     string // empty for a node without devices
+	// Devices: number of devices of the node.
+	Devices int
+	Model   string // empty for a node without devices
 }
 
 var openbTaskColumns = columns{required: openbColumns.required[:openbTypes], optional: openbColumns.required[openbTypes:]}

@@ -4,16 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/quartet-sched/quartet/core"
 )
 
 // PolluxConfig is the Config of the source `pollux`.
 type PolluxConfig struct {
-	Path      string `config:"path" required:"true" doc:"Workload to read: a CSV file with a job a row; one compressed by gzip is recognised by its content."`
-	Profiles  string `config:"profiles" required:"true" doc:"Folder of the measured profiles, holding traces/ and delaunay/."`
+	// Path: workload to read: a CSV file with a job a row.
+	Path string `config:"path" required:"true" doc:"Workload to read: a CSV file with a job a row; one compressed by gzip is recognised by its content."`
+	// Profiles: folder of the measured profiles, holding traces/ and delaunay/.
+	Profiles string `config:"profiles" required:"true" doc:"Folder of the measured profiles, holding traces/ and delaunay/."`
+	// Remaining: what policies know of the time that a job has left: exact or published.
 	Remaining string `config:"remaining" enum:"exact|published" doc:"What policies know of the time that a job has left: exact, or as the publication's Optimus reckons it: the steps one epoch short, and a step on one device always with accumulation."`
 	// EpochsAsked is at least 1.
 	EpochsAsked float64 `config:"epochs_asked" min:"1" max:"100" doc:"How many times the epochs that it needs a job is submitted with, rounded up. In the further ones it goes on as in the last one that was measured, and gets no better."`
@@ -71,41 +72,21 @@ func (s polluxSource) Load(ctx context.Context) (*Workload, error) {
 	return readPollux(ctx, in, models)
 }
 
-const (
-	polluxName = iota
-	polluxSubmit
-	polluxApplication
-	polluxReplicas
-	polluxBatch
-)
-
-var polluxColumns = columns{required: []string{"name", "time", "application", "num_replicas", "batch_size"}}
-
 func readPollux(ctx context.Context, in *input, models *measuredModels) (*Workload, error) {
-	t := openTable(in, polluxColumns)
-	var jobs []Job
-	for t.next() {
-		job := Job{At: t.declaration()}
-		spec := &job.Spec
-		spec.Name, spec.SubmitSeconds, spec.Weight = t.text(polluxName), t.moment(polluxSubmit), 1
-		spec.Application, spec.Requested = t.label(polluxApplication), t.count(polluxReplicas)
-		batch := t.count(polluxBatch)
+	return readArtifact(in, columns{required: artifactColumns}, &models.reader, func(t *table, job *Job, batch int) bool {
 		if !t.ok() {
-			continue
+			return false
 		}
+		spec := &job.Spec
 		model := models.of(ctx, t, polluxTask{application: spec.Application, batch: batch}, spec.Requested)
 		if model == nil {
-			continue
+			return false
 		}
 		job.Model = model
 		spec.MinReplicas, spec.MaxReplicas = 1, max(model.maxReplicas, spec.Requested)
 		spec.Batch, spec.StepTimes, spec.Truth = model.batch, &model.stepTimes, model.truth()
-		spec.TotalWork = model.PhaseEnd(model.Phases() - 1)
-		jobs = append(jobs, job)
-	}
-	inputs := append([]Input{in.Input}, models.reader.inputs...)
-	slices.SortFunc(inputs[1:], func(a, b Input) int { return strings.Compare(a.Path, b.Path) })
-	return assemble(jobs, inputs, append(t.finish(), models.reader.problems...))
+		return true
+	})
 }
 
 // polluxTask is what jobs must have in common to share a model.
@@ -117,58 +98,45 @@ type polluxTask struct {
 // measuredModels makes the models of a workload, and reads the profile of an application when it is first asked for.
 type measuredModels struct {
 	reader      profileReader
-	names       []string // applications with a profile
 	published   bool
 	epochsAsked float64 // times those of the profile; as many where it is 0
-	profiles    map[string]*profile
+	profiles    profilesOf[profile]
 	models      map[polluxTask]*measuredModel
 }
 
 func newMeasuredModels(folder string, names []string, published bool) *measuredModels {
-	return &measuredModels{
-		reader:    profileReader{folder: folder},
-		names:     names,
-		published: published,
-		profiles:  map[string]*profile{},
-		models:    map[polluxTask]*measuredModel{},
-	}
+	m := &measuredModels{reader: profileReader{folder: folder}, published: published, models: map[polluxTask]*measuredModel{}}
+	m.profiles = profilesOf[profile]{names: names, known: map[string]*profile{}, read: m.read}
+	return m
 }
 
 // of returns the model of the row that t is at, or nil after it has reported why there is none.
 func (m *measuredModels) of(ctx context.Context, t *table, task polluxTask, replicas int) *measuredModel {
-	p := m.profile(ctx, t, polluxApplication, task.application)
+	p := m.profiles.of(ctx, t, artifactApplication, task.application)
 	if p == nil {
 		return nil
 	}
 	model := m.models[task]
 	if model == nil {
 		if model = newMeasuredModel(p, task.batch, m.published); model == nil {
-			t.reject(polluxBatch, fmt.Sprintf("a batch from %d to %d, as %s was trained with", p.batch.Initial, p.batch.Max, task.application))
+			t.reject(artifactBatch, fmt.Sprintf("a batch from %d to %d, as %s was trained with", p.batch.Initial, p.batch.Max, task.application))
 			return nil
 		}
 		m.models[task] = model
 	}
 	if model.stepSeconds(consolidated(replicas, profileDevicesPerNode), replicas) == 0 {
-		t.reject(polluxReplicas, fmt.Sprintf("as many as %s was measured with at a batch of %d, at most %d here",
+		t.reject(artifactReplicas, fmt.Sprintf("as many as %s was measured with at a batch of %d, at most %d here",
 			task.application, task.batch, model.mostReplicas()))
 		return nil
 	}
 	return model
 }
 
-// profile reads a profile once. It returns nil where there is none that can be used, which was then reported.
-func (m *measuredModels) profile(ctx context.Context, t *table, column int, application string) *profile {
-	if p, read := m.profiles[application]; read {
-		return p
-	}
-	if !slices.Contains(m.names, application) {
-		t.reject(column, "an application with a profile: "+core.SuggestHint(application, "names", m.names))
-		return nil
-	}
+// read reads a profile; nil after a problem with it, which was then reported.
+func (m *measuredModels) read(ctx context.Context, application string) *profile {
 	p := m.reader.read(ctx, application)
 	if p != nil {
 		p.goOn(m.epochsAsked)
 	}
-	m.profiles[application] = p
 	return p
 }

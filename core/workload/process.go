@@ -24,6 +24,8 @@ func (j *Job) Checkpointing() core.Checkpointing {
 
 // Variable is a variable of the environment.
 type Variable struct {
-	Name  string `config:"name" doc:"name of the variable" required:"true"`
+	// Name: name of the variable.
+	Name string `config:"name" doc:"name of the variable" required:"true"`
+	// Value: its value.
 	Value string `config:"value" doc:"its value"`
 }

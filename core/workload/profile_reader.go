@@ -106,27 +106,9 @@ const (
 var placementsColumns = columns{required: []string{"placement", "local_bsz", "step_time", "sync_time"}}
 
 func (r *profileReader) readPlacements(ctx context.Context, p *profile, path string) {
-	p.placements = map[uint64]*stepCurve{}
 	p.batch.MinPerDevice = math.MaxInt
-	r.open(ctx, path, placementsColumns, func(t *table) {
-		for t.next() {
-			shape, batch := t.shape(placementsShape), t.count(placementsBatch)
-			time := t.stepTime(placementsStep, placementsSync)
-			if !t.ok() {
-				continue
-			}
-			curve := p.placements[shape]
-			if curve == nil {
-				curve = &stepCurve{}
-				p.placements[shape] = curve
-			}
-			if n := len(curve.batches); n > 0 && batch <= curve.batches[n-1] {
-				t.reject(placementsBatch, fmt.Sprintf("more than the %d of the row before on this placement", curve.batches[n-1]))
-				continue
-			}
-			curve.batches, curve.times = append(curve.batches, batch), append(curve.times, time)
-			p.batch.MinPerDevice, p.batch.MaxPerDevice = min(p.batch.MinPerDevice, batch), max(p.batch.MaxPerDevice, batch)
-		}
+	p.placements = r.readCurves(ctx, path, func(_ uint64, batch int, _ stepTime) {
+		p.batch.MinPerDevice, p.batch.MaxPerDevice = min(p.batch.MinPerDevice, batch), max(p.batch.MaxPerDevice, batch)
 	})
 }
 

@@ -25,8 +25,10 @@ type Tabled interface {
 
 // Result is something that became of a job.
 type Result struct {
-	Kind        ResultKind
-	Job         string // its name
+	// Kind: what became of the job.
+	Kind ResultKind
+	Job  string // its name
+	// AtSeconds: moment of it, in seconds since the start of the run.
 	AtSeconds   float64
 	Step, Value float64     // of JobReported, as in core.Point
 	Reason      core.Reason // of JobEndedEarly and JobPaused, why
@@ -50,6 +52,7 @@ func (k ResultKind) Ends() bool { return k == JobFinished || k == JobEndedEarly 
 
 // Answer is something to be done. Of one for a job that has ended meanwhile nothing comes.
 type Answer struct {
+	// Action: what to do.
 	Action AnswerAction
 	Submit *Job        // of SubmitJob: the job, whose name is new; whoever submits it sets the id and the moment
 	Job    string      // of the others: its name

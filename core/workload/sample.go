@@ -14,11 +14,16 @@ import (
 // What is drawn at random is drawn from one stream for each job, by the seed and the name of the job: schedulers are compared on
 // the same jobs, whatever else they draw, and the jobs at one load are among those at a higher one.
 type Sample struct {
+	// Window: the part of the workload that takes part.
 	Window Window `config:"window" doc:"the part of the workload that takes part"`
+	// Blocks: submissions resampled in blocks of time.
 	Blocks Blocks `config:"blocks" doc:"submissions resampled in blocks of time"`
-	Load   Load   `config:"load" doc:"how dense the jobs come"`
-	Tiers  Tiers  `config:"tiers" doc:"how many of the jobs without a tier of service get one"`
-	Usage  Usage  `config:"usage" doc:"what jobs need of their devices that do not tell"`
+	// Load: how dense the jobs come.
+	Load Load `config:"load" doc:"how dense the jobs come"`
+	// Tiers: how many of the jobs without a tier of service get one.
+	Tiers Tiers `config:"tiers" doc:"how many of the jobs without a tier of service get one"`
+	// Usage: what jobs need of their devices that do not tell.
+	Usage Usage `config:"usage" doc:"what jobs need of their devices that do not tell"`
 }
 
 // DefaultSample takes every job as it is.

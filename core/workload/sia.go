@@ -12,23 +12,32 @@ import (
 
 // SiaConfig is the Config of the source `sia`.
 type SiaConfig struct {
-	Path         string           `config:"path" required:"true" doc:"Workload to read: a CSV file with a job a row; one compressed by gzip is recognised by its content."`
-	Profiles     string           `config:"profiles" required:"true" doc:"Folder of the measured profiles, a folder for each application."`
+	// Path: workload to read: a CSV file with a job a row.
+	Path string `config:"path" required:"true" doc:"Workload to read: a CSV file with a job a row; one compressed by gzip is recognised by its content."`
+	// Profiles: folder of the measured profiles, a folder for each application.
+	Profiles string `config:"profiles" required:"true" doc:"Folder of the measured profiles, a folder for each application."`
+	// Accelerators: accelerator types of the cluster, each with the profile that jobs go by on it.
 	Accelerators []SiaAccelerator `config:"accelerators" required:"true" doc:"Accelerator types of the cluster, each with the profile that jobs go by on it."`
-	Slowdown     []SiaSlowdown    `config:"slowdown" doc:"Applications that take longer than their profile says, for what it does not cover."`
-	Jobs         string           `config:"jobs" enum:"elastic|strong_scaling|rigid" doc:"What jobs are whose row has no category: elastic in replicas and batch, strong_scaling with the batch of the row, rigid with its replicas too."`
+	// Slowdown: applications that take longer than their profile says, for what it does not cover.
+	Slowdown []SiaSlowdown `config:"slowdown" doc:"Applications that take longer than their profile says, for what it does not cover."`
+	// Jobs: what jobs without a category can change: elastic, strong_scaling or rigid.
+	Jobs string `config:"jobs" enum:"elastic|strong_scaling|rigid" doc:"What jobs are whose row has no category: elastic in replicas and batch, strong_scaling with the batch of the row, rigid with its replicas too."`
 }
 
 // SiaAccelerator says which profile an accelerator type goes by.
 type SiaAccelerator struct {
-	Name    string `config:"name" required:"true" doc:"accelerator type of the cluster"`
+	// Name: accelerator type of the cluster.
+	Name string `config:"name" required:"true" doc:"accelerator type of the cluster"`
+	// Profile: name of its profile, as in placements-PROFILE.csv.
 	Profile string `config:"profile" required:"true" doc:"name of its profile, as in placements-PROFILE.csv"`
 }
 
 // SiaSlowdown is how much longer an application takes than its profile says.
 type SiaSlowdown struct {
-	Application string  `config:"application" required:"true" doc:"name of the application"`
-	Factor      float64 `config:"factor" required:"true" min:"0.01" max:"100" doc:"its step times, as a multiple of those in the profile"`
+	// Application: name of the application.
+	Application string `config:"application" required:"true" doc:"name of the application"`
+	// Factor: its step times, as a multiple of those in the profile.
+	Factor float64 `config:"factor" required:"true" min:"0.01" max:"100" doc:"its step times, as a multiple of those in the profile"`
 }
 
 // What a job can change.
@@ -114,40 +123,26 @@ func (s siaSource) Load(ctx context.Context) (*Workload, error) {
 	return readSia(ctx, in, models)
 }
 
-const (
-	siaName = iota
-	siaSubmit
-	siaApplication
-	siaReplicas
-	siaBatch
-	siaCategory
-)
+// siaCategory is the column of Sia's own.
+const siaCategory = artifactEnd
 
-var siaColumns = columns{
-	required: []string{"name", "time", "application", "num_replicas", "batch_size"},
-	optional: []string{"category"},
-}
+var siaColumns = columns{required: artifactColumns, optional: []string{"category"}}
 
 func readSia(ctx context.Context, in *input, models *siaModels) (*Workload, error) {
-	t := openTable(in, siaColumns)
-	var jobs []Job
-	for t.next() {
-		job := Job{At: t.declaration()}
+	return readArtifact(in, siaColumns, &models.reader, func(t *table, job *Job, batch int) bool {
 		spec := &job.Spec
-		spec.Name, spec.SubmitSeconds, spec.Weight = t.text(siaName), t.moment(siaSubmit), 1
-		spec.Application, spec.Requested = t.label(siaApplication), t.count(siaReplicas)
-		task := siaTask{application: spec.Application, batch: t.count(siaBatch), category: models.config.Jobs}
+		task := siaTask{application: spec.Application, batch: batch, category: models.config.Jobs}
 		if t.has(siaCategory) {
 			if task.category = t.label(siaCategory); !slices.Contains(siaCategories, task.category) {
 				t.reject(siaCategory, "a category: "+core.SuggestHint(task.category, "categories", siaCategories))
 			}
 		}
 		if !t.ok() {
-			continue
+			return false
 		}
 		model := models.of(ctx, t, task, spec.Requested)
 		if model == nil {
-			continue
+			return false
 		}
 		job.Model = model
 		spec.MinReplicas, spec.MaxReplicas = 1, max(model.maxReplicas, spec.Requested)
@@ -156,12 +151,8 @@ func readSia(ctx context.Context, in *input, models *siaModels) (*Workload, erro
 		}
 		spec.Batch, spec.BatchByType, spec.Accelerators = model.batch, model.byType, model.accelerators
 		spec.StepTimes, spec.Truth = &model.stepTimes, model.truth
-		spec.TotalWork = model.PhaseEnd(model.Phases() - 1)
-		jobs = append(jobs, job)
-	}
-	inputs := append([]Input{in.Input}, models.reader.inputs...)
-	slices.SortFunc(inputs[1:], func(a, b Input) int { return strings.Compare(a.Path, b.Path) })
-	return assemble(jobs, inputs, append(t.finish(), models.reader.problems...))
+		return true
+	})
 }
 
 // siaTask is what jobs must have in common to share a model.
@@ -175,24 +166,22 @@ type siaTask struct {
 type siaModels struct {
 	config   *SiaConfig
 	reader   profileReader
-	names    []string // applications with a profile
-	profiles map[string]*siaProfile
+	profiles profilesOf[siaProfile]
 	models   map[siaTask]*siaModel
 }
 
 func newSiaModels(c *SiaConfig) (*siaModels, error) {
-	m := &siaModels{
-		config: c, reader: profileReader{folder: c.Profiles},
-		profiles: map[string]*siaProfile{}, models: map[siaTask]*siaModel{},
-	}
-	var err error
-	m.names, err = folders(c.Profiles)
+	names, err := folders(c.Profiles)
+	m := &siaModels{config: c, reader: profileReader{folder: c.Profiles}, models: map[siaTask]*siaModel{}}
+	m.profiles = profilesOf[siaProfile]{names: names, known: map[string]*siaProfile{}, read: func(ctx context.Context, application string) *siaProfile {
+		return m.reader.readSia(ctx, application, c.Accelerators)
+	}}
 	return m, err
 }
 
 // of returns the model of the row that t is at, or nil after it has reported why there is none.
 func (m *siaModels) of(ctx context.Context, t *table, task siaTask, replicas int) *siaModel {
-	p := m.profile(ctx, t, task.application)
+	p := m.profiles.of(ctx, t, artifactApplication, task.application)
 	if p == nil {
 		return nil
 	}
@@ -202,29 +191,15 @@ func (m *siaModels) of(ctx context.Context, t *table, task siaTask, replicas int
 	model := m.models[task]
 	if model == nil {
 		if model = newSiaModel(p, task.batch, task.category == siaStrongScaling, m.config.slowdown(task.application)); model == nil {
-			t.reject(siaBatch, fmt.Sprintf("a batch from %d to %d, as %s was trained with",
+			t.reject(artifactBatch, fmt.Sprintf("a batch from %d to %d, as %s was trained with",
 				p.trainings[0].batch, p.trainings[len(p.trainings)-1].batch, task.application))
 			return nil
 		}
 		m.models[task] = model
 	}
 	if !model.runsOn(replicas) {
-		t.reject(siaReplicas, fmt.Sprintf("as many as %s was measured with at a batch of %d", task.application, task.batch))
+		t.reject(artifactReplicas, fmt.Sprintf("as many as %s was measured with at a batch of %d", task.application, task.batch))
 		return nil
 	}
 	return model
-}
-
-// profile reads a profile once. It returns nil where there is none that can be used, which was then reported.
-func (m *siaModels) profile(ctx context.Context, t *table, application string) *siaProfile {
-	if p, read := m.profiles[application]; read {
-		return p
-	}
-	if !slices.Contains(m.names, application) {
-		t.reject(siaApplication, "an application with a profile: "+core.SuggestHint(application, "names", m.names))
-		return nil
-	}
-	p := m.reader.readSia(ctx, application, m.config.Accelerators)
-	m.profiles[application] = p
-	return p
 }

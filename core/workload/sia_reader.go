@@ -58,33 +58,16 @@ func (r *profileReader) readSia(ctx context.Context, application string, acceler
 // counted on.
 func (r *profileReader) readSpeeds(ctx context.Context, accelerator, placements, scalability string) siaSpeeds {
 	before := len(r.problems)
-	s := siaSpeeds{accelerator: accelerator, placements: map[uint64]*stepCurve{}}
+	s := siaSpeeds{accelerator: accelerator}
 	var points []siaPoint
 	least, most := math.MaxInt, 0
-	r.open(ctx, placements, placementsColumns, func(t *table) {
-		for t.next() {
-			shape, batch := t.shape(placementsShape), t.count(placementsBatch)
-			time := t.stepTime(placementsStep, placementsSync)
-			if !t.ok() {
-				continue
-			}
-			curve := s.placements[shape]
-			if curve == nil {
-				curve = &stepCurve{}
-				s.placements[shape] = curve
-			}
-			if n := len(curve.batches); n > 0 && batch <= curve.batches[n-1] {
-				t.reject(placementsBatch, fmt.Sprintf("more than the %d of the row before on this placement", curve.batches[n-1]))
-				continue
-			}
-			curve.batches, curve.times = append(curve.batches, batch), append(curve.times, time)
-			nodes, replicas := unpack(shape)
-			if nodes == 1 {
-				s.devicesPerNode = max(s.devicesPerNode, replicas)
-			}
-			points = append(points, siaPoint{nodes, replicas, batch, time})
-			least, most = min(least, batch), max(most, batch)
+	s.placements = r.readCurves(ctx, placements, func(shape uint64, batch int, time stepTime) {
+		nodes, replicas := unpack(shape)
+		if nodes == 1 {
+			s.devicesPerNode = max(s.devicesPerNode, replicas)
 		}
+		points = append(points, siaPoint{nodes, replicas, batch, time})
+		least, most = min(least, batch), max(most, batch)
 	})
 	s.least, s.most = least, most
 	least, most = math.MaxInt, 0

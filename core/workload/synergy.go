@@ -26,12 +26,17 @@ var synergyColumns = columns{headless: true, required: []string{"job_id", "model
 
 // SynergyRow is a job of a trace of the Synergy artifact.
 type SynergyRow struct {
-	ID             int
-	Model          string
+	// ID: number of the job.
+	ID int
+	// Model: name of the model that it trains.
+	Model string
+	// ArrivalSeconds: time of submission, in seconds.
 	ArrivalSeconds float64
 	Iterations     float64 // whole, 1 or more
-	Devices        int
-	At             core.Position
+	// Devices: number of devices that it asks for.
+	Devices int
+	// At: place of the row in the file.
+	At core.Position
 }
 
 // ReadSynergy reads a trace of the Synergy artifact: five columns without a header. Rows are in the order of the file. What is
@@ -93,9 +98,11 @@ func synergyModelColumns() (cols columns, cpus, memory []float64) {
 
 // SynergyModel is what was measured of a model with a number of devices, on servers with so many CPUs for a device.
 type SynergyModel struct {
+	// Model: name of the model.
 	Model         string
 	CPUsPerDevice float64 // of the cluster
-	Devices       int
+	// Devices: number of devices that it was measured with.
+	Devices int
 	core.Sensitivity
 }
 
@@ -174,12 +181,18 @@ func synergySpeedsOf(t *table, cpus, memory int) [][]float64 {
 
 // SynergyConfig is the Config of the source `synergy`.
 type SynergyConfig struct {
-	Path          string        `config:"path" required:"true" doc:"trace: job_id, model, arrival_s, iterations, gpus, without a header"`
-	Models        string        `config:"models_path" required:"true" doc:"what was measured of the models, by CPUs and memory"`
-	CPUsPerDevice float64       `config:"cpus_per_device" min:"0" doc:"CPUs for a device of the servers that the models were measured on; those of the cluster, as published"`
-	Speeds        string        `config:"speeds" enum:"ideal|measured" doc:"ideal: as published, a job has its speed-up with what it runs best with, less on a straight line down to the proportional share; measured: the speed that was measured with the largest amounts that are not above its own"`
-	LeastMemoryGB float64       `config:"least_memory_gb" min:"0" doc:"with speeds ideal, memory for a device that a model asks for which needs no more than the least measured; 0: the least measured"`
-	Delay         time.Duration `config:"delay" min:"0s" doc:"submit every job so much later: 299s where all jobs are there within the first second, for which the artifact has its first round of 300 s begin at second 1"`
+	// Path: trace: job_id, model, arrival_s, iterations, gpus, without a header.
+	Path string `config:"path" required:"true" doc:"trace: job_id, model, arrival_s, iterations, gpus, without a header"`
+	// Models: what was measured of the models, by CPUs and memory.
+	Models string `config:"models_path" required:"true" doc:"what was measured of the models, by CPUs and memory"`
+	// CPUsPerDevice: CPUs for a device of the servers that the models were measured on.
+	CPUsPerDevice float64 `config:"cpus_per_device" min:"0" doc:"CPUs for a device of the servers that the models were measured on; those of the cluster, as published"`
+	// Speeds: whether a job has its ideal speed or the one that was measured with its CPUs and memory.
+	Speeds string `config:"speeds" enum:"ideal|measured" doc:"ideal: as published, a job has its speed-up with what it runs best with, less on a straight line down to the proportional share; measured: the speed that was measured with the largest amounts that are not above its own"`
+	// LeastMemoryGB: with speeds ideal, memory for a device that a model asks for which needs no more than the least measured.
+	LeastMemoryGB float64 `config:"least_memory_gb" min:"0" doc:"with speeds ideal, memory for a device that a model asks for which needs no more than the least measured; 0: the least measured"`
+	// Delay: submit every job so much later: 299s where all jobs are there within the first second, for which the artifact has its first round of 300 s begin at second 1.
+	Delay time.Duration `config:"delay" min:"0s" doc:"submit every job so much later: 299s where all jobs are there within the first second, for which the artifact has its first round of 300 s begin at second 1"`
 }
 
 // The values of SynergyConfig.Speeds.

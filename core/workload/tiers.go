@@ -8,9 +8,12 @@ import (
 
 // Tiers gives jobs a tier of service at random, those that have none. The sum of the parts is at most 1; the rest have none.
 type Tiers struct {
-	Premium  float64 `config:"premium" doc:"part of the jobs that become premium, of those without a tier" min:"0" max:"1"`
+	// Premium: part of the jobs that become premium, of those without a tier, a ratio from 0 to 1.
+	Premium float64 `config:"premium" doc:"part of the jobs that become premium, of those without a tier" min:"0" max:"1"`
+	// Standard: that become standard, a ratio from 0 to 1.
 	Standard float64 `config:"standard" doc:"that become standard" min:"0" max:"1"`
-	Basic    float64 `config:"basic" doc:"that become basic" min:"0" max:"1"`
+	// Basic: that become basic, a ratio from 0 to 1.
+	Basic float64 `config:"basic" doc:"that become basic" min:"0" max:"1"`
 }
 
 // None reports whether no job gets a tier.

@@ -21,6 +21,7 @@ const qualityLoss = 0.08
 // at the end of an epoch it reports what was measured at one batch, whatever its own, times 1 - 0.08 |offset|, plus its noise. Only the setting that was
 // measured is data; the rest is a model.
 type Trials struct {
+	// Inputs: files that the measurements were read from.
 	Inputs []Input
 
 	profile *profile
@@ -32,7 +33,8 @@ type Trials struct {
 
 // TrialsConfig says what trials train and how.
 type TrialsConfig struct {
-	Profiles    string // folder
+	Profiles string // folder
+	// Application: name of the application that trials train.
 	Application string
 	Batch       int // total batch that they ask for; 0 for the smallest that was measured
 	CurveBatch  int // of the training whose metric they report; 0 for Batch

@@ -14,12 +14,17 @@ import (
 // Window is a part of a workload: so many jobs, or those submitted in a span of time. Times count from its begin, which is the
 // submission of its first job, or From. A window of jobs that begins with the first one begins where the workload does.
 type Window struct {
+	// FirstJob: rank in submission order, from 0, of the first job.
 	FirstJob int `config:"first_job" doc:"rank in submission order, from 0, of the first job" min:"0"`
-	Jobs     int `config:"jobs" doc:"how many jobs; 0 for all from first_job on" min:"0"`
+	// Jobs: how many jobs.
+	Jobs int `config:"jobs" doc:"how many jobs; 0 for all from first_job on" min:"0"`
 
+	// From: instead of jobs, the moment at which the window begins.
 	From time.Duration `config:"from" doc:"instead of jobs, the moment at which the window begins" min:"0s"`
+	// Span: how long the window is.
 	Span time.Duration `config:"span" doc:"how long the window is; 0s for all that is submitted from its begin on" min:"0s"`
 
+	// Quiet: with from or span, how far each end may move, to where the fewest devices are asked for.
 	Quiet time.Duration `config:"quiet" doc:"with from or span, how far each end may move, to where the fewest devices are asked for" min:"0s"`
 }
 

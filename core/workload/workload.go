@@ -17,7 +17,9 @@ type Source interface {
 // Workload is a list of jobs in submission order: by time, then by the trailing number of their names, then by name,
 // so that permuting the rows of a trace changes nothing; those of a job file keep its order. Jobs[i].Spec.ID is i.
 type Workload struct {
-	Jobs   []Job
+	// Jobs: jobs in order of submission.
+	Jobs []Job
+	// Inputs: files that the jobs were read from.
 	Inputs []Input
 	Open   bool // more jobs are submitted while the run goes on, which has no end of its own
 
@@ -32,7 +34,9 @@ type Workload struct {
 
 // Job is a job of a workload together with the model that the simulator runs it by, and how real machines run it.
 type Job struct {
-	Spec    core.JobSpec
+	// Spec: what the job asks for.
+	Spec core.JobSpec
+	// Model: how the job progresses in a simulation.
 	Model   Model
 	Process Process       // what a real backend needs besides
 	At      core.Position // where the trace declares it
@@ -48,10 +52,12 @@ type Job struct {
 
 // Observed is how a job of a trace went where it was recorded; zero where the trace does not tell.
 type Observed struct {
+	// Started: whether it ever ran.
 	Started bool
 	// SubmitSeconds and StartSeconds are on the clock of the trace, that of a window of it may be another.
 	SubmitSeconds, StartSeconds float64
-	Outcome                     string
+	// Outcome: how it ended, such as completed or failed; empty where the trace does not say.
+	Outcome string
 }
 
 // WaitSeconds is how long the job waited.
@@ -73,6 +79,7 @@ func (j *Job) CountsSeconds() bool {
 
 // Input is a file that was read, for the manifest.
 type Input struct {
+	// Path: path of the file.
 	Path   string
 	SHA256 string // of the bytes on disk, hex
 }
@@ -94,7 +101,8 @@ type Running struct {
 	Shape        []int    // replicas on each node, in seat order
 	Accelerators []string // type of each of these nodes
 	Replicas     int      // sum of Shape
-	Tuning       core.Tuning
+	// Tuning: batch settings that the job runs with.
+	Tuning core.Tuning
 }
 
 // Accelerator is the type that all replicas run on, empty when it was not told; false when they run on several.
@@ -121,6 +129,7 @@ type Reporter interface {
 
 // Reported is a value of a metric.
 type Reported struct {
+	// Metric: name of the metric.
 	Metric      string
 	Step, Value float64 // as in core.Point
 }

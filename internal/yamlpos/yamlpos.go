@@ -17,6 +17,7 @@ import (
 
 // Document is the first YAML document of a file.
 type Document struct {
+	// File: name that stands for the file in positions.
 	File string
 	Root *yaml.Node // nil where the file is empty
 
@@ -126,7 +127,8 @@ type SyntaxError struct {
 // Line is what is wrong with a line.
 type Line struct {
 	Number int // from 1; 0 for unknown
-	Text   string
+	// Text: what is wrong.
+	Text string
 }
 
 func (e *SyntaxError) Error() string { return e.Text }

@@ -39,7 +39,7 @@ func (*bench) matchingStraggler() ([][]string, error) {
 
 // unlikeApplications is a job of each application of the source `unlike_workers`, by name.
 func unlikeApplications() ([]workload.Job, error) {
-	factory := workload.NewUnlike()
+	factory := workload.NewMixedTypes()
 	config, problems := factory.Decode(nil)
 	if err := problems.Err(); err != nil {
 		return nil, err

@@ -159,48 +159,56 @@ func (b *batsimReader) readJobs() error {
 
 // job keeps a job until its profile is known. Line stands for its place among the jobs.
 func (b *batsimReader) job(job *batsimJob) {
-	drop := func(reason string) { b.tally.drop(reason, b.tally.rows, string(job.ID)) }
-	known := func(x float64) float64 {
-		if x < 0 || x > maxSeconds {
-			return nan
-		}
-		return x
-	}
 	outcome, _, _ := outcomeOf(job.Outcome)
 	r := Record{
 		Name: string(job.ID), line: int32(b.tally.rows), Outcome: outcome,
 		Tenant: b.label([]byte(job.Tenant)), Application: b.label([]byte(job.Application)), Accelerators: b.label([]byte(job.Accelerators)),
-		Submit: known(job.Submit), Start: known(job.Start), Limit: known(job.Limit), Estimate: known(job.Estimate),
+		Submit: knownSeconds(job.Submit), Start: knownSeconds(job.Start), Limit: knownSeconds(job.Limit), Estimate: knownSeconds(job.Estimate),
 	}
+	if fault := b.fault(&r, job.Devices); fault != "" {
+		b.tally.drop(fault, b.tally.rows, string(job.ID))
+		return
+	}
+	if r.Limit == 0 {
+		r.Limit = nan
+	}
+	if r.Estimate == 0 {
+		r.Estimate = nan
+	}
+	r.Replicas = int32(job.Devices)
+	b.jobs.add(&r)
+	b.named = append(b.named, b.label([]byte(job.Profile)))
+}
+
+// knownSeconds is a time that a trace may hold, and NaN for any other.
+func knownSeconds(x float64) float64 {
+	if x < 0 || x > maxSeconds {
+		return nan
+	}
+	return x
+}
+
+// fault returns why a job is dropped; nothing for one that is kept.
+func (b *batsimReader) fault(r *Record, devices float64) string {
 	for _, k := range b.Keep {
-		if !b.keeps(outcome) {
-			drop(reasonKeep(k))
-			return
+		if !b.keeps(r.Outcome) {
+			return reasonKeep(k)
 		}
 	}
+	readable := printable([]byte(r.Tenant)) && printable([]byte(r.Application)) && printable([]byte(r.Accelerators))
 	switch {
 	case r.Name == "" || !printable([]byte(r.Name)):
-		drop(reasonName)
-	case !printable([]byte(r.Tenant)) || !printable([]byte(r.Application)) || !printable([]byte(r.Accelerators)) ||
-		r.Accelerators != "" && !distinct([]byte(r.Accelerators)):
-		drop("tenant, application or accelerators cannot be read")
+		return reasonName
+	case !readable || r.Accelerators != "" && !distinct([]byte(r.Accelerators)):
+		return "tenant, application or accelerators cannot be read"
 	case r.Submit != r.Submit:
-		drop("subtime is not known")
-	case !(0 <= job.Devices && job.Devices <= maxCount) || job.Devices != math.Trunc(job.Devices):
-		drop("res is not a whole number up to 1048576")
-	case job.Devices == 0:
-		drop(reasonNoGPU)
-	default:
-		if r.Limit == 0 {
-			r.Limit = nan
-		}
-		if r.Estimate == 0 {
-			r.Estimate = nan
-		}
-		r.Replicas = int32(job.Devices)
-		b.jobs.add(&r)
-		b.named = append(b.named, b.label([]byte(job.Profile)))
+		return "subtime is not known"
+	case !(0 <= devices && devices <= maxCount) || devices != math.Trunc(devices):
+		return "res is not a whole number up to 1048576"
+	case devices == 0:
+		return reasonNoGPU
 	}
+	return ""
 }
 
 // resolve gives every job the duration of its profile.

@@ -36,7 +36,9 @@ type Options struct {
 
 // Keep is a column of the log with the values that are kept.
 type Keep struct {
+	// Column: name of the column.
 	Column string
+	// Values: values of the rows that are kept.
 	Values []string
 }
 

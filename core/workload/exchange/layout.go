@@ -150,9 +150,25 @@ func (in *importer) heading(cells [][]byte, line int, l *layout) (*heading, erro
 		h.names = append(h.names, strings.TrimSpace(string(cell)))
 	}
 	at := core.Position{File: in.file, Line: line}
-	var ds core.Diagnostics
-	for _, target := range slices.Sorted(maps.Keys(in.Map)) {
-		column, f := in.Map[target], field(slices.Index(fieldNames[:], target))
+	ds := h.mapColumns(in.Map, at)
+	h.nodesMapped = len(h.fields[fieldNodes]) > 0
+	h.findColumns(l)
+	ds = slices.Concat(ds, h.checkColumns(at), h.findKept(in.Keep, at))
+	for _, name := range l.free {
+		if k := h.find(name); k >= 0 {
+			h.texts = append(h.texts, k)
+		}
+	}
+	if l.steps {
+		h.idAt = max(h.find("jobid"), h.find("jobidraw"))
+	}
+	return h, ds.Err()
+}
+
+// mapColumns takes the columns that the user maps to fields.
+func (h *heading) mapColumns(mapped map[string]string, at core.Position) (ds core.Diagnostics) {
+	for _, target := range slices.Sorted(maps.Keys(mapped)) {
+		column, f := mapped[target], field(slices.Index(fieldNames[:], target))
 		if f < 0 {
 			ds = append(ds, core.Diagnostic{Summary: fmt.Sprintf("nothing is made of columns mapped to %q", target), Hint: core.SuggestHint(target, "names", fieldNames[:])})
 			continue
@@ -160,11 +176,15 @@ func (in *importer) heading(cells [][]byte, line int, l *layout) (*heading, erro
 		k := h.find(column)
 		if k < 0 {
 			ds = append(ds, core.Diagnostic{Position: at, Summary: fmt.Sprintf("there is no column %q to be %s", column, target), Hint: core.SuggestHint(column, "columns", h.names)})
-			k = 0 // told of once
+			k = 0 // reported once
 		}
 		h.fields[f] = []int{k}
 	}
-	h.nodesMapped = len(h.fields[fieldNodes]) > 0
+	return ds
+}
+
+// findColumns finds the columns of the fields that nobody mapped, by the names that a layout has for them.
+func (h *heading) findColumns(l *layout) {
 	for f := range fieldCount {
 		if len(h.fields[f]) > 0 {
 			continue
@@ -177,32 +197,42 @@ func (in *importer) heading(cells [][]byte, line int, l *layout) (*heading, erro
 			}
 		}
 	}
+}
+
+// checkColumns reports the columns that are missing: those of the submission, of the devices, and of two of start, end and duration.
+func (h *heading) checkColumns(at core.Position) (ds core.Diagnostics) {
 	missing := func(f field) bool { return len(h.fields[f]) == 0 }
-	needed := func(f field, unless bool, or ...field) {
-		if missing(f) && !unless {
-			names := []string{fieldNames[f]}
-			for _, other := range or {
-				names = append(names, fieldNames[other])
-			}
-			ds = append(ds, core.Diagnostic{
-				Position: at, Summary: "missing column " + strings.Join(names, " or "),
-				Hint: fmt.Sprintf("name it with --map %s=COLUMN; columns of the file: %s", strings.Join(names, "=COLUMN or "), strings.Join(h.names, ", ")),
-			})
+	needed := func(f field, or ...field) {
+		if !missing(f) {
+			return
 		}
+		names := []string{fieldNames[f]}
+		for _, other := range or {
+			names = append(names, fieldNames[other])
+		}
+		ds = append(ds, core.Diagnostic{
+			Position: at, Summary: "missing column " + strings.Join(names, " or "),
+			Hint: fmt.Sprintf("name it with --map %s=COLUMN; columns of the file: %s", strings.Join(names, "=COLUMN or "), strings.Join(h.names, ", ")),
+		})
 	}
-	needed(fieldSubmit, false)
-	needed(fieldReplicas, false)
-	switch {
-	case missing(fieldStart) && !missing(fieldEnded):
-		needed(fieldDuration, false, fieldStart)
-	case missing(fieldEnded) && !missing(fieldStart):
-		needed(fieldDuration, false, fieldEnded)
-	default:
-		needed(fieldDuration, !missing(fieldStart))
+	needed(fieldSubmit)
+	needed(fieldReplicas)
+	switch starts, ends := !missing(fieldStart), !missing(fieldEnded); {
+	case !starts && ends:
+		needed(fieldDuration, fieldStart)
+	case starts && !ends:
+		needed(fieldDuration, fieldEnded)
+	case !starts:
+		needed(fieldDuration)
 	}
-	for _, k := range in.Keep {
+	return ds
+}
+
+// findKept finds the columns that jobs are kept by.
+func (h *heading) findKept(keep []Keep, at core.Position) (ds core.Diagnostics) {
+	for _, k := range keep {
 		column := h.find(k.Column)
-		if f := field(slices.Index(fieldNames[:], k.Column)); column < 0 && f >= 0 && !missing(f) {
+		if f := field(slices.Index(fieldNames[:], k.Column)); column < 0 && f >= 0 && len(h.fields[f]) > 0 {
 			column = h.fields[f][0]
 		}
 		if column < 0 {
@@ -210,13 +240,5 @@ func (in *importer) heading(cells [][]byte, line int, l *layout) (*heading, erro
 		}
 		h.keepBy = append(h.keepBy, column)
 	}
-	for _, name := range l.free {
-		if k := h.find(name); k >= 0 {
-			h.texts = append(h.texts, k)
-		}
-	}
-	if l.steps {
-		h.idAt = max(h.find("jobid"), h.find("jobidraw"))
-	}
-	return h, ds.Err()
+	return ds
 }

@@ -133,37 +133,43 @@ func (s *splitter) quoted(line []byte) ([][]byte, error) {
 	}
 	s.text = text
 	s.cells = s.cells[:0]
-	for {
+	for more := true; more; {
 		var cell []byte
-		if len(text) == 0 || text[0] != '"' {
-			end := bytes.IndexByte(text, s.divider)
-			if end < 0 {
-				s.cells = append(s.cells, text)
-				return s.cells, nil
-			}
+		var err error
+		if len(text) > 0 && text[0] == '"' {
+			cell, text, more, err = unquote(text, s.divider)
+		} else if end := bytes.IndexByte(text, s.divider); end >= 0 {
 			cell, text = text[:end], text[end+1:]
 		} else {
-			kept, from := 0, 1 // a doubled quote stands for one: the cell is closed up in place
-			for ; text[from] != '"' || from+1 < len(text) && text[from+1] == '"'; from++ {
-				if text[from] == '"' {
-					from++
-				}
-				text[kept] = text[from]
-				kept++
-			}
-			cell, text = text[:kept], text[from+1:]
-			if len(text) == 0 {
-				s.cells = append(s.cells, cell)
-				return s.cells, nil
-			}
-			if text[0] != s.divider {
-				s.lines.unread(further) // each may be a row of its own
-				return nil, errAfter
-			}
-			text = text[1:]
+			cell, more = text, false
+		}
+		if err != nil {
+			s.lines.unread(further) // each may be a row of its own
+			return nil, err
 		}
 		s.cells = append(s.cells, cell)
 	}
+	return s.cells, nil
+}
+
+// unquote cuts off a cell that stands in quotes, and reports whether more cells follow. A doubled quote stands for one: the cell is closed up in place.
+func unquote(text []byte, divider byte) (cell, rest []byte, more bool, err error) {
+	kept, from := 0, 1
+	for ; text[from] != '"' || from+1 < len(text) && text[from+1] == '"'; from++ {
+		if text[from] == '"' {
+			from++
+		}
+		text[kept] = text[from]
+		kept++
+	}
+	cell, rest = text[:kept], text[from+1:]
+	switch {
+	case len(rest) == 0:
+		return cell, nil, false, nil
+	case rest[0] != divider:
+		return nil, nil, false, errAfter
+	}
+	return cell, rest[1:], true, nil
 }
 
 // open reports whether a row ends within quotes.

@@ -9,28 +9,37 @@ import (
 
 // Record is a job as a log tells of it. Times are in seconds; those that are not known are NaN.
 type Record struct {
-	Name         string // unique in its trace
-	Tenant       string
+	Name string // unique in its trace
+	// Tenant: who submitted the job; empty where the log does not say.
+	Tenant string
+	// Application: what it trains; empty where the log does not say.
 	Application  string
 	Accelerators string // types it may run on, with | between them
 	Outcome      string // one of Outcomes, or empty
-	Submit       float64
-	Start        float64 // when it first ran
-	Duration     float64 // for which it ran, above 0
-	Limit        float64 // time that its user allowed it
-	Estimate     float64 // time that its user expected
-	Replicas     int32
-	line         int32
-	more         *Details
+	// Submit: when it was submitted.
+	Submit   float64
+	Start    float64 // when it first ran
+	Duration float64 // for which it ran, above 0
+	Limit    float64 // time that its user allowed it
+	Estimate float64 // time that its user expected
+	// Replicas: number of replicas, a device each.
+	Replicas int32
+	line     int32
+	more     *Details
 }
 
 // Details is what few logs tell; zero where they do not.
 type Details struct {
-	Weight, CPUs, MemoryGB   float64
-	Deadline                 float64 // seconds after its submission
-	Tier, Experiment         string
-	MinReplicas, MaxReplicas int32
-	Pinned, BestEffort       bool
+	Weight      float64 // how much the job counts in objectives
+	CPUs        float64 // cores of each replica
+	MemoryGB    float64 // memory of each replica, GB
+	Deadline    float64 // seconds after its submission
+	Tier        string  // name of its tier
+	Experiment  string  // name of the experiment that it belongs to
+	MinReplicas int32   // fewest replicas that it can run on
+	MaxReplicas int32   // most replicas that it can use
+	Pinned      bool    // it stays where it runs
+	BestEffort  bool    // it has no claim to devices that others want
 
 	// Shares says that the job tells what it has of devices, or what it shares them by: a part or a slice, device memory, a utilisation, a tolerance, stages or
 	// what it gains from CPUs. No format of logs has fields for that, and no import sets it.
@@ -176,7 +185,9 @@ func micros(x float64) float64 { return math.Round(x*1e6) / 1e6 }
 
 // Count is how many rows an import dropped for one reason.
 type Count struct {
-	Reason  string `json:"reason"`
+	// Reason: why rows were dropped.
+	Reason string `json:"reason"`
+	// Rows: number of dropped rows.
 	Rows    int    `json:"rows"`
 	Line    int    `json:"first_line"`        // of the first such row
 	Example string `json:"example,omitempty"` // the text in question, shortened
@@ -184,7 +195,9 @@ type Count struct {
 
 // Counts accounts for every row: Rows is Kept and the rows of all that was Dropped.
 type Counts struct {
-	Rows    int     `json:"rows"`
+	// Rows: number of rows in the log.
+	Rows int `json:"rows"`
+	// Kept: number of rows that were kept.
 	Kept    int     `json:"kept"`
 	Dropped []Count `json:"dropped"` // the most frequent first
 }

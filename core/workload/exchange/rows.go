@@ -274,35 +274,41 @@ func (t *rowReader) sized(r *Record) bool {
 		if unknown(cell) {
 			continue
 		}
-		n, valid := count(cell)
-		of, perNode := "", t.nodesMapped
-		if x, ok := number(cell); ok && !valid && !t.steps && x > 0 && x <= maxCount {
-			n, valid = max(1, int(math.Round(x))), true // a mean over time
-		}
-		if !valid && (t.steps || bytes.Contains(cell, []byte("gpu"))) {
-			size := t.size(cell)
-			n, of, perNode, valid = size.devices, size.of, size.perNode || t.nodesMapped && !t.steps, size.understood
-		}
-		if nodes, ok := t.has(fieldNodes); perNode {
-			m, whole := count(nodes)
-			if ok = ok && whole && m > 0; ok {
-				n *= m
+		size := t.sizeOf(cell)
+		if nodes, _ := t.has(fieldNodes); size.perNode {
+			if m, whole := count(nodes); whole && m > 0 {
+				size.devices *= m
 			} else if t.nodesMapped {
 				t.drop("nodes cannot be read", nodes)
 				return false
 			}
 		}
-		if !valid || n < 0 || n > maxCount {
+		n := size.devices
+		if !size.understood || n < 0 || n > maxCount {
 			t.drop("replicas cannot be read", cell)
 			return false
 		}
 		if n > 0 {
-			r.Replicas, r.Accelerators = int32(n), t.label([]byte(of))
+			r.Replicas, r.Accelerators = int32(n), t.label([]byte(size.of))
 			return true
 		}
 	}
 	t.drop(reasonNoGPU, t.cells[0])
 	return false
+}
+
+// sizeOf reads a number of devices, a mean over time, or a text of Slurm's resources.
+func (t *rowReader) sizeOf(cell []byte) size {
+	n, valid := count(cell)
+	if x, ok := number(cell); ok && !valid && !t.steps && x > 0 && x <= maxCount {
+		n, valid = max(1, int(math.Round(x))), true
+	}
+	if !valid && (t.steps || bytes.Contains(cell, []byte("gpu"))) {
+		of := t.size(cell)
+		of.perNode = of.perNode || t.nodesMapped && !t.steps
+		return of
+	}
+	return size{devices: n, perNode: t.nodesMapped, understood: valid}
 }
 
 // timed takes the times of a row.
@@ -338,31 +344,35 @@ func (t *rowReader) timed(r *Record) bool {
 			r.Start = r.Submit // what it began before is the error of rounding
 		}
 	}
-	switch {
-	case math.IsNaN(r.Submit):
-		t.drop("submit_s is not known", t.cells[0])
-		return false
-	case end < r.Start:
-		t.drop(reasonBackwards, t.cells[0])
-		return false
-	case math.IsNaN(r.Start) && len(t.fields[fieldStart]) > 0 && (t.toNow || math.IsNaN(r.Duration)):
-		t.drop(reasonNeverRan, t.cells[0])
-		return false
-	case math.IsNaN(end) && len(t.fields[fieldEnded]) > 0 && (t.toNow || math.IsNaN(r.Duration)):
-		t.drop("end is not known", t.cells[0])
-		return false
-	case math.IsNaN(r.Duration):
-		r.Duration = micros(end - r.Start)
+	fault := t.untimed(r, end)
+	if fault == "" && math.IsNaN(r.Duration) {
+		if r.Duration = micros(end - r.Start); math.IsNaN(r.Duration) {
+			fault = "duration_s is not known"
+		}
 	}
-	if math.IsNaN(r.Duration) {
-		t.drop("duration_s is not known", t.cells[0])
-		return false
-	}
-	if fault := r.fault(); fault != "" {
+	if fault = cmp.Or(fault, r.fault()); fault != "" {
 		t.drop(fault, t.cells[0])
 		return false
 	}
 	return true
+}
+
+// untimed returns which of its times a row lacks, or has in the wrong order; nothing for one that has what it needs.
+func (t *rowReader) untimed(r *Record, end float64) string {
+	lacks := func(x float64, f field) bool {
+		return math.IsNaN(x) && len(t.fields[f]) > 0 && (t.toNow || math.IsNaN(r.Duration))
+	}
+	switch {
+	case math.IsNaN(r.Submit):
+		return "submit_s is not known"
+	case end < r.Start:
+		return reasonBackwards
+	case lacks(r.Start, fieldStart):
+		return reasonNeverRan
+	case lacks(end, fieldEnded):
+		return "end is not known"
+	}
+	return ""
 }
 
 // described takes what else a row tells.
@@ -413,13 +423,11 @@ func (t *rowReader) detailed(r *Record) bool {
 		into      *float64
 		low, high float64
 	}{{fieldWeight, &d.Weight, 1e-6, 1e6}, {fieldCPUs, &d.CPUs, 0, maxCount}, {fieldMemory, &d.MemoryGB, 0, maxCount}, {fieldDeadline, &d.Deadline, math.SmallestNonzeroFloat64, maxSeconds}} {
-		if cell, known := t.has(n.field); known {
-			x, ok := number(cell)
-			if !ok || x < n.low || x > n.high {
-				t.drop(fieldNames[n.field]+" cannot be read", cell)
-				return false
-			}
-			*n.into = x
+		if !t.take(n.field, func(cell []byte) (ok bool) {
+			*n.into, ok = number(cell)
+			return ok && n.low <= *n.into && *n.into <= n.high
+		}) {
+			return false
 		}
 	}
 	for _, n := range [...]struct {
@@ -427,43 +435,49 @@ func (t *rowReader) detailed(r *Record) bool {
 		into      *int32
 		low, high int
 	}{{fieldMinReplicas, &d.MinReplicas, 1, int(r.Replicas)}, {fieldMaxReplicas, &d.MaxReplicas, int(r.Replicas), maxCount}} {
-		if cell, known := t.has(n.field); known {
+		if !t.take(n.field, func(cell []byte) bool {
 			x, ok := count(cell)
-			if !ok || x < n.low || x > n.high {
-				t.drop(fieldNames[n.field]+" cannot be read", cell)
-				return false
-			}
 			*n.into = int32(x)
+			return ok && n.low <= x && x <= n.high
+		}) {
+			return false
 		}
 	}
 	for _, n := range [...]struct {
 		field field
 		into  *bool
 	}{{fieldPinned, &d.Pinned}, {fieldBestEffort, &d.BestEffort}} {
-		if cell, known := t.has(n.field); known {
+		if !t.take(n.field, func(cell []byte) bool {
 			*n.into = bytes.EqualFold(cell, []byte("true"))
-			if !*n.into && !bytes.EqualFold(cell, []byte("false")) {
-				t.drop(fieldNames[n.field]+" cannot be read", cell)
-				return false
-			}
-		}
-	}
-	if cell, known := t.has(fieldTier); known {
-		if d.Tier = string(cell); core.TierRank(d.Tier) < 0 {
-			t.drop("tier cannot be read", cell)
+			return *n.into || bytes.EqualFold(cell, []byte("false"))
+		}) {
 			return false
 		}
 	}
-	if cell, known := t.has(fieldExperiment); known {
-		if d.Experiment = string(cell); !workload.PlainName(d.Experiment) {
-			t.drop("experiment cannot be read", cell)
-			return false
-		}
+	named := t.take(fieldTier, func(cell []byte) bool {
+		d.Tier = string(cell)
+		return core.TierRank(d.Tier) >= 0
+	}) && t.take(fieldExperiment, func(cell []byte) bool {
+		d.Experiment = string(cell)
+		return workload.PlainName(d.Experiment)
+	})
+	if !named {
+		return false
 	}
 	if d != (Details{}) {
 		r.more = &d
 	}
 	return true
+}
+
+// take reads the cell of a field where it is known, and drops the row where that fails.
+func (t *rowReader) take(f field, read func(cell []byte) bool) bool {
+	cell, known := t.has(f)
+	if !known || read(cell) {
+		return true
+	}
+	t.drop(fieldNames[f]+" cannot be read", cell)
+	return false
 }
 
 // distinct reports whether a list of accelerator types names each once.

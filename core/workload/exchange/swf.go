@@ -43,8 +43,7 @@ func (in *importer) swf(content io.Reader) error {
 		return err
 	}
 	l := newLines(content)
-	names := [swfFields]map[string]string{}
-	parts := swfParts{dropped: map[string]bool{}}
+	s := &swfReader{importer: in, parts: swfParts{dropped: map[string]bool{}}}
 	for {
 		line, err := l.next()
 		switch {
@@ -52,7 +51,7 @@ func (in *importer) swf(content io.Reader) error {
 			if in.tally.rows == 0 {
 				return in.problem(0, "no rows", "expected lines of 18 numbers")
 			}
-			parts.drop(in)
+			s.parts.drop(in)
 			return nil
 		case errors.Is(err, errLong):
 			in.tally.rows++
@@ -65,27 +64,41 @@ func (in *importer) swf(content io.Reader) error {
 			continue
 		}
 		if line[0] == ';' {
-			if rest, ok := bytes.CutPrefix(bytes.TrimLeft(line, "; \t"), []byte(swfStart)); ok {
-				if start, ok := number(bytes.TrimSpace(rest)); ok && start >= 0 && start <= maxSeconds {
-					in.trace.Epoch = start
-				}
-			}
-			for prefix, f := range swfNames {
-				if rest, ok := strings.CutPrefix(string(line), prefix); ok {
-					if number, name, ok := strings.Cut(rest, " "); ok && name != "" && printable([]byte(name)) {
-						if names[f] == nil {
-							names[f] = map[string]string{}
-						}
-						names[f][number] = name
-					}
-				}
-			}
+			s.comment(line)
 			continue
 		}
 		if in.tally.rows++; in.tally.rows%chunk == 0 && in.Err() != nil {
 			return in.Err()
 		}
-		in.swfLine(line, l.number, &names, &parts)
+		s.job(line, l.number)
+	}
+}
+
+// swfReader reads the lines of a standard workload.
+type swfReader struct {
+	*importer
+	names [swfFields]map[string]string // what a number of a field stands for, by the number
+	parts swfParts
+}
+
+// comment takes the start of the trace, or the name of a number, from a comment of the head.
+func (s *swfReader) comment(line []byte) {
+	if rest, ok := bytes.CutPrefix(bytes.TrimLeft(line, "; \t"), []byte(swfStart)); ok {
+		if start, ok := number(bytes.TrimSpace(rest)); ok && start >= 0 && start <= maxSeconds {
+			s.trace.Epoch = start
+		}
+	}
+	for prefix, f := range swfNames {
+		rest, ok := strings.CutPrefix(string(line), prefix)
+		if !ok {
+			continue
+		}
+		if number, name, ok := strings.Cut(rest, " "); ok && name != "" && printable([]byte(name)) {
+			if s.names[f] == nil {
+				s.names[f] = map[string]string{}
+			}
+			s.names[f][number] = name
+		}
 	}
 }
 
@@ -130,10 +143,14 @@ func unlikely(name string, seconds float64) string {
 	return ""
 }
 
-func (in *importer) swfLine(line []byte, number int, names *[swfFields]map[string]string, parts *swfParts) {
-	var cells [swfFields][]byte
-	var x [swfFields]float64
-	drop := func(reason string) { in.tally.drop(reason, number, string(line)) }
+// swfValues are the fields of a line, as text and as numbers.
+type swfValues struct {
+	cells [swfFields][]byte
+	x     [swfFields]float64
+}
+
+// read divides a line; it returns why the line cannot be read, or nothing.
+func (v *swfValues) read(line []byte) (fault string) {
 	n := 0
 	for cell := range bytes.FieldsSeq(line) {
 		if n == swfFields {
@@ -142,18 +159,26 @@ func (in *importer) swfLine(line []byte, number int, names *[swfFields]map[strin
 		}
 		value, ok := numberSigned(cell)
 		if !ok {
-			drop("a field is not a number")
-			return
+			return "a field is not a number"
 		}
-		cells[n], x[n] = cell, value
+		v.cells[n], v.x[n] = cell, value
 		n++
 	}
 	if n != swfFields {
-		drop(fmt.Sprintf("line has not %d fields", swfFields))
+		return fmt.Sprintf("line has not %d fields", swfFields)
+	}
+	return ""
+}
+
+// job keeps the job of a line, or drops it.
+func (s *swfReader) job(line []byte, number int) {
+	var v swfValues
+	if fault := v.read(line); fault != "" {
+		s.tally.drop(fault, number, string(line))
 		return
 	}
-	r := Record{Name: string(cells[swfJob]), line: int32(number), Submit: x[swfSubmit], Duration: x[swfRun], Start: nan, Limit: nan, Estimate: nan}
-	switch status := x[swfStatus]; status {
+	r := Record{Name: string(v.cells[swfJob]), line: int32(number), Submit: v.x[swfSubmit], Duration: v.x[swfRun], Start: nan, Limit: nan, Estimate: nan}
+	switch status := v.x[swfStatus]; status {
 	case 0:
 		r.Outcome = "failed"
 	case 1:
@@ -161,66 +186,65 @@ func (in *importer) swfLine(line []byte, number int, names *[swfFields]map[strin
 	case 5:
 		r.Outcome = "cancelled"
 	case 2, 3, 4:
-		parts.lines = append(parts.lines, swfPart{r.Name, number, shorten(string(line))})
+		s.parts.lines = append(s.parts.lines, swfPart{r.Name, number, shorten(string(line))})
 		return
 	}
-	drop = func(reason string) {
-		parts.dropped[r.Name] = true
-		in.tally.drop(reason, number, string(line))
+	if v.x[swfWait] >= 0 {
+		r.Start = r.Submit + v.x[swfWait]
 	}
-	for _, k := range in.Keep {
-		if !in.keeps(r.Outcome) {
-			drop(reasonKeep(k))
-			return
-		}
+	if v.x[swfLimit] > 0 && v.x[swfLimit] <= maxSeconds {
+		r.Limit = v.x[swfLimit]
 	}
-	devices := x[swfAllocated]
-	if devices < 0 {
-		devices = x[swfRequested]
-	}
-	if x[swfWait] >= 0 {
-		r.Start = r.Submit + x[swfWait]
-	}
-	if x[swfLimit] > 0 && x[swfLimit] <= maxSeconds {
-		r.Limit = x[swfLimit]
-	}
-	switch {
-	case devices <= 0:
-		drop(reasonNoGPU)
-		return
-	case devices > maxCount || devices != float64(int32(devices)):
-		drop("processors are not a whole number up to 1048576")
-		return
-	case unlikely("submit time", r.Submit) != "":
-		drop(unlikely("submit time", r.Submit))
-		return
-	case r.Duration < 0 && r.Outcome == "cancelled":
-		drop(reasonNeverRan)
-		return
-	case unlikely("run time", r.Duration) != "":
-		drop(unlikely("run time", r.Duration))
-		return
-	}
-	if fault := r.fault(); fault != "" {
-		drop(fault)
+	devices := v.devices()
+	if fault := s.fault(&r, devices); fault != "" {
+		s.parts.dropped[r.Name] = true
+		s.tally.drop(fault, number, string(line))
 		return
 	}
 	r.Replicas = int32(devices)
-	for _, label := range [...]struct {
-		field int
-		into  *string
-	}{{swfUser, &r.Tenant}, {swfExecutable, &r.Application}} {
-		f, into := label.field, label.into
-		if x[f] < 0 {
-			continue
-		}
-		if name := names[f][string(cells[f])]; name != "" {
-			*into = in.label([]byte(name))
-		} else {
-			*into = in.label(cells[f])
+	r.Tenant, r.Application = s.labelOf(&v, swfUser), s.labelOf(&v, swfExecutable)
+	s.keep(&r)
+}
+
+// devices is the number of processors that a job got, or else asked for.
+func (v *swfValues) devices() float64 {
+	if v.x[swfAllocated] >= 0 {
+		return v.x[swfAllocated]
+	}
+	return v.x[swfRequested]
+}
+
+// fault returns why a job is dropped; nothing for one that is kept.
+func (s *swfReader) fault(r *Record, devices float64) string {
+	for _, k := range s.Keep {
+		if !s.keeps(r.Outcome) {
+			return reasonKeep(k)
 		}
 	}
-	in.keep(&r)
+	switch {
+	case devices <= 0:
+		return reasonNoGPU
+	case devices > maxCount || devices != float64(int32(devices)):
+		return "processors are not a whole number up to 1048576"
+	case unlikely("submit time", r.Submit) != "":
+		return unlikely("submit time", r.Submit)
+	case r.Duration < 0 && r.Outcome == "cancelled":
+		return reasonNeverRan
+	case unlikely("run time", r.Duration) != "":
+		return unlikely("run time", r.Duration)
+	}
+	return r.fault()
+}
+
+// labelOf is the name that the number of a field stands for, or the number; nothing for one that is not known.
+func (s *swfReader) labelOf(v *swfValues, f int) string {
+	if v.x[f] < 0 {
+		return ""
+	}
+	if name := s.names[f][string(v.cells[f])]; name != "" {
+		return s.label([]byte(name))
+	}
+	return s.label(v.cells[f])
 }
 
 // numberSigned is number, which may be below 0.

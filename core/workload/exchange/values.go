@@ -58,32 +58,11 @@ func moment(cell []byte, zone *time.Location) (float64, bool) {
 	if x, ok := number(cell); ok {
 		return x, 0 <= x && x <= maxSeconds
 	}
-	const seconds = len("2006-01-02T15:04:05")
-	if len(cell) < seconds || cell[4] != '-' || cell[7] != '-' || cell[10] != 'T' && cell[10] != ' ' || cell[13] != ':' || cell[16] != ':' {
+	d, rest, ok := dateOf(cell)
+	if !ok {
 		return 0, false
 	}
-	var parts [6]int
-	for i, at := range [...]struct{ from, to int }{{0, 4}, {5, 7}, {8, 10}, {11, 13}, {14, 16}, {17, 19}} {
-		for _, c := range cell[at.from:at.to] {
-			if c < '0' || c > '9' {
-				return 0, false
-			}
-			parts[i] = parts[i]*10 + int(c-'0')
-		}
-	}
-	year, month, day, hour, minute, second := parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
-	if year < 1970 || year > maxYear || month < 1 || month > 12 || day < 1 || day > daysOf(year, month) || hour > 23 || minute > 59 || second > 60 {
-		return 0, false
-	}
-	rest, fraction := cell[seconds:], 0.0
-	if len(rest) > 0 && rest[0] == '.' {
-		end := 1
-		for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
-			end++
-		}
-		fraction, _ = strconv.ParseFloat("0"+string(rest[:end]), 64)
-		rest = rest[end:]
-	}
+	fraction, rest := fractionOf(rest)
 	rest = bytes.TrimPrefix(bytes.TrimSuffix(rest, []byte(" UTC")), []byte(" "))
 	switch {
 	case len(rest) > 0:
@@ -93,9 +72,53 @@ func moment(cell []byte, zone *time.Location) (float64, bool) {
 		}
 		fraction -= offset
 	case zone != nil && zone != time.UTC && !bytes.HasSuffix(cell, []byte(" UTC")):
-		return float64(time.Date(year, time.Month(month), day, hour, minute, second, 0, zone).Unix()) + fraction, true
+		return float64(time.Date(d.year, time.Month(d.month), d.day, d.hour, d.minute, d.second, 0, zone).Unix()) + fraction, true
 	}
-	return float64(((daysSince1970(year, month, day)*24+hour)*60+minute)*60+second) + fraction, true
+	return float64(((daysSince1970(d.year, d.month, d.day)*24+d.hour)*60+d.minute)*60+d.second) + fraction, true
+}
+
+// date is a second of a calendar.
+type date struct{ year, month, day, hour, minute, second int }
+
+// dateOf reads a date to the second, and returns what follows it.
+func dateOf(cell []byte) (d date, rest []byte, ok bool) {
+	const form = "2006-01-02T15:04:05"
+	if len(cell) < len(form) || cell[4] != '-' || cell[7] != '-' || cell[10] != 'T' && cell[10] != ' ' || cell[13] != ':' || cell[16] != ':' {
+		return d, nil, false
+	}
+	for _, part := range [...]struct {
+		from, to int
+		into     *int
+	}{{0, 4, &d.year}, {5, 7, &d.month}, {8, 10, &d.day}, {11, 13, &d.hour}, {14, 16, &d.minute}, {17, 19, &d.second}} {
+		for _, c := range cell[part.from:part.to] {
+			if c < '0' || c > '9' {
+				return d, nil, false
+			}
+			*part.into = *part.into*10 + int(c-'0')
+		}
+	}
+	return d, cell[len(form):], d.exists()
+}
+
+// exists reports whether the calendar has the date, in the years that a trace may hold. A minute may have a leap second.
+func (d date) exists() bool {
+	return within(d.year, 1970, maxYear) && within(d.month, 1, 12) && within(d.day, 1, daysOf(d.year, d.month)) &&
+		d.hour <= 23 && d.minute <= 59 && d.second <= 60
+}
+
+func within(x, low, high int) bool { return low <= x && x <= high }
+
+// fractionOf reads the fraction of a second that a text may begin with, such as .25, and returns what follows it.
+func fractionOf(text []byte) (fraction float64, rest []byte) {
+	if len(text) == 0 || text[0] != '.' {
+		return 0, text
+	}
+	end := 1
+	for end < len(text) && text[end] >= '0' && text[end] <= '9' {
+		end++
+	}
+	fraction, _ = strconv.ParseFloat("0"+string(text[:end]), 64)
+	return fraction, text[end:]
 }
 
 // finer tells that a number would be a day of this century in another unit than seconds; empty where it would not.
@@ -254,53 +277,77 @@ func letters(r rune) rune {
 // gpus are the devices that a text of Slurm's resources names, such as billing=8,gres/gpu:a100=4,gres/gpu=4 in all, or
 // gpu:a100:4(IDX:0-3) on each node; of is the types, sorted, with | between them.
 func gpus(text []byte) (total int, of string, perNode, ok bool) {
-	ok = true
 	typed := 0
 	var types []string
 	for len(text) > 0 {
 		var item []byte
 		item, text = cutItem(text)
-		name, value, assigned := bytes.Cut(item, []byte("="))
-		if !assigned {
-			if at := bytes.IndexByte(item, '('); at >= 0 {
-				item = item[:at]
-			}
-			if !bytes.HasPrefix(bytes.TrimPrefix(item, []byte("gres/")), []byte("gpu")) {
-				continue
-			}
-			at := bytes.LastIndexByte(item, ':')
-			if at < 0 {
-				name, value = item, []byte("1")
-			} else {
-				name, value = item[:at], item[at+1:]
-			}
-			perNode = true
-		}
-		kind, is := bytes.CutPrefix(bytes.TrimPrefix(name, []byte("gres/")), []byte("gpu"))
-		if !is || len(kind) > 0 && kind[0] != ':' || assigned && !bytes.HasPrefix(name, []byte("gres/")) {
-			continue // gres/gpumem, gres/gpuutil, cpu, mem
-		}
-		n, valid := count(value)
-		if !valid && !assigned { // gpu:a100, one of a type
-			kind, n, valid = append([]byte(":"), value...), 1, true
-		}
-		if !valid || n < 0 {
-			return 0, "", perNode, false
-		}
-		if len(kind) <= 1 {
-			total += n
+		g := gpuItem(item)
+		perNode = perNode || g.perNode
+		if !g.is {
 			continue
 		}
-		typed += n
-		if name := kind[1:]; !printable(name) || bytes.IndexByte(name, '|') >= 0 || len(bytes.TrimSpace(name)) < len(name) {
+		if !g.valid {
 			return 0, "", perNode, false
 		}
-		if t := string(kind[1:]); n > 0 && !slices.Contains(types, t) {
-			types = append(types, t)
+		if g.kind == "" {
+			total += g.count
+			continue
+		}
+		typed += g.count
+		if g.count > 0 && !slices.Contains(types, g.kind) {
+			types = append(types, g.kind)
 		}
 	}
 	slices.Sort(types)
-	return max(total, typed), strings.Join(types, "|"), perNode, ok
+	return max(total, typed), strings.Join(types, "|"), perNode, true
+}
+
+// gpuCount is what an item of Slurm's resources says of devices.
+type gpuCount struct {
+	is      bool   // it is about devices
+	perNode bool   // the count is that of each node
+	valid   bool   // it can be read
+	kind    string // accelerator type; empty for any
+	count   int    // number of devices
+}
+
+// gpuItem reads one item: gres/gpu:a100=4 in all, or gpu:a100:4(IDX:0-3) on each node.
+func gpuItem(item []byte) (g gpuCount) {
+	name, value, assigned := bytes.Cut(item, []byte("="))
+	if !assigned {
+		if at := bytes.IndexByte(item, '('); at >= 0 {
+			item = item[:at]
+		}
+		if !bytes.HasPrefix(bytes.TrimPrefix(item, []byte("gres/")), []byte("gpu")) {
+			return g
+		}
+		g.perNode = true
+		if name, value = item, []byte("1"); bytes.IndexByte(item, ':') >= 0 {
+			at := bytes.LastIndexByte(item, ':')
+			name, value = item[:at], item[at+1:]
+		}
+	}
+	kind, is := bytes.CutPrefix(bytes.TrimPrefix(name, []byte("gres/")), []byte("gpu"))
+	if !is || len(kind) > 0 && kind[0] != ':' || assigned && !bytes.HasPrefix(name, []byte("gres/")) {
+		return g // gres/gpumem, gres/gpuutil, cpu, mem
+	}
+	g.is = true
+	g.count, g.valid = count(value)
+	if !g.valid && !assigned { // gpu:a100, one of a type
+		kind, g.count, g.valid = append([]byte(":"), value...), 1, true
+	}
+	g.valid = g.valid && g.count >= 0
+	if len(kind) > 1 {
+		g.kind = string(kind[1:])
+		g.valid = g.valid && isType(kind[1:])
+	}
+	return g
+}
+
+// isType reports whether a text may be an accelerator type in a list of them.
+func isType(name []byte) bool {
+	return printable(name) && bytes.IndexByte(name, '|') < 0 && len(bytes.TrimSpace(name)) == len(name)
 }
 
 // cutItem cuts a list at its first comma outside parentheses.

@@ -60,10 +60,6 @@ func fieldsOf(t *Trace) []field {
 
 // appendCell renders a field of a record; nothing for what reading assumes where a cell is empty.
 func appendCell(b []byte, r *Record, f field) []byte {
-	var d Details
-	if r.more != nil && f >= fieldWeight && f <= fieldExperiment {
-		d = *r.more
-	}
 	switch f {
 	case fieldName:
 		return appendText(b, r.Name)
@@ -87,44 +83,62 @@ func appendCell(b []byte, r *Record, f field) []byte {
 		return appendKnown(b, r.Limit)
 	case fieldEstimate:
 		return appendKnown(b, r.Estimate)
+	}
+	if r.more == nil {
+		return b
+	}
+	return r.more.appendCell(b, r.Replicas, f)
+}
+
+// appendCell renders a field of the details of a job with so many replicas.
+func (d *Details) appendCell(b []byte, replicas int32, f field) []byte {
+	switch f {
 	case fieldWeight:
-		if d.Weight != 0 && d.Weight != 1 {
-			return appendNumber(b, d.Weight)
-		}
+		return appendUnless(b, d.Weight, 1)
 	case fieldMinReplicas:
-		if d.MinReplicas != 0 && d.MinReplicas != r.Replicas {
-			return strconv.AppendInt(b, int64(d.MinReplicas), 10)
-		}
+		return appendCountUnless(b, d.MinReplicas, replicas)
 	case fieldMaxReplicas:
-		if d.MaxReplicas != 0 && d.MaxReplicas != r.Replicas {
-			return strconv.AppendInt(b, int64(d.MaxReplicas), 10)
-		}
+		return appendCountUnless(b, d.MaxReplicas, replicas)
 	case fieldCPUs:
-		if d.CPUs != 0 {
-			return appendNumber(b, d.CPUs)
-		}
+		return appendUnless(b, d.CPUs, 0)
 	case fieldMemory:
-		if d.MemoryGB != 0 {
-			return appendNumber(b, d.MemoryGB)
-		}
+		return appendUnless(b, d.MemoryGB, 0)
 	case fieldPinned:
-		if d.Pinned {
-			return append(b, "true"...)
-		}
+		return appendIf(b, d.Pinned)
 	case fieldDeadline:
-		if d.Deadline != 0 {
-			return appendNumber(b, d.Deadline)
-		}
+		return appendUnless(b, d.Deadline, 0)
 	case fieldBestEffort:
-		if d.BestEffort {
-			return append(b, "true"...)
-		}
+		return appendIf(b, d.BestEffort)
 	case fieldTier:
 		return append(b, d.Tier...)
 	case fieldExperiment:
 		return append(b, d.Experiment...)
 	}
 	return b
+}
+
+// appendUnless is appendNumber, and nothing for 0 and for the value that is assumed.
+func appendUnless(b []byte, x, assumed float64) []byte {
+	if x == 0 || x == assumed {
+		return b
+	}
+	return appendNumber(b, x)
+}
+
+// appendCountUnless renders a count, and nothing for 0 and for the one that is assumed.
+func appendCountUnless(b []byte, n, assumed int32) []byte {
+	if n == 0 || n == assumed {
+		return b
+	}
+	return strconv.AppendInt(b, int64(n), 10)
+}
+
+// appendIf renders what is true, and nothing for what is not.
+func appendIf(b []byte, is bool) []byte {
+	if !is {
+		return b
+	}
+	return append(b, "true"...)
 }
 
 // appendNumber is the shortest text that reads back as the same number.

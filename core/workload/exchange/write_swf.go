@@ -12,8 +12,10 @@ import (
 
 // Loss is what a format could not hold of a trace.
 type Loss struct {
+	// What: what was lost.
 	What string `json:"what"`
-	Jobs int    `json:"jobs"`
+	// Jobs: number of jobs that lost it.
+	Jobs int `json:"jobs"`
 }
 
 // lostShares is what neither format holds of jobs that share devices.
@@ -40,69 +42,89 @@ func WriteSWF(w io.Writer, t *Trace) ([]Loss, error) {
 	for _, i := range order {
 		numbered = numbered && canonical(t.At(int(i)).Name)
 	}
-	var rounded, renamed, other, more, shares int
+	s := swfWriter{tenants: tenants, applications: applications}
 	row := make([]byte, 0, 128)
 	for k, i := range order {
 		r := t.At(int(i))
-		whole := func(x float64) int64 {
-			if math.IsNaN(x) {
-				return -1
-			}
-			return int64(math.Round(x))
-		}
-		submit, run := whole(r.Submit), max(whole(r.Duration), 1)
-		wait := whole(r.Start - r.Submit)
-		limit := whole(r.Limit)
-		if r.Limit > 0 {
-			limit = max(limit, 1) // 0 is none
-		}
-		if float64(submit) != r.Submit || float64(run) != r.Duration || r.Start == r.Start && float64(wait) != r.Start-r.Submit ||
-			r.Limit == r.Limit && float64(limit) != r.Limit {
-			rounded++
-		}
-		if r.Accelerators != "" || r.Estimate == r.Estimate || r.more.besides() {
-			more++
-		}
-		if r.Details().Shares {
-			shares++
-		}
 		job := r.Name
 		if !numbered {
 			job = strconv.Itoa(k + 1)
-			renamed++
+			s.renamed++
 		}
-		status := int64(-1)
-		switch r.Outcome {
-		case "completed":
-			status = 1
-		case "cancelled":
-			status = 5
-		case "":
-		case "failed":
-			status = 0
-		default:
-			status = 0
-			other++
-		}
-		row = append(append(row[:0], job...), ' ')
-		fields := [...]int64{
-			swfSubmit: submit, swfWait: wait, swfRun: run, swfAllocated: int64(r.Replicas), swfCPUTime: -1, swfMemory: -1, swfRequested: int64(r.Replicas),
-			swfLimit: limit, swfRequestedMemory: -1, swfStatus: status, swfUser: tenants.number(r.Tenant), swfGroup: -1,
-			swfExecutable: applications.number(r.Application), swfQueue: -1, swfPartition: -1, swfPreceding: -1, swfThinkTime: -1,
-		}
-		for f := swfSubmit; f < swfFields; f++ {
-			row = append(strconv.AppendInt(row, fields[f], 10), ' ')
-		}
-		row[len(row)-1] = '\n'
+		row = s.append(append(append(row[:0], job...), ' '), r)
 		if _, err := out.Write(row); err != nil {
 			return nil, fmt.Errorf("write job %q: %w", r.Name, err)
 		}
 	}
-	losses := lossesOf(Loss{"times rounded to seconds", rounded}, Loss{"names replaced by numbers", renamed},
-		Loss{"outcomes that are neither completed, failed nor cancelled, written as failed", other},
-		Loss{"accelerator types, estimates, weights, bounds, CPUs, memory, deadlines and tiers left out", more},
-		Loss{lostShares, shares})
-	return losses, out.Flush()
+	return s.losses(), out.Flush()
+}
+
+// swfWriter renders jobs, and counts what is lost of them.
+type swfWriter struct {
+	tenants, applications                 *numbering
+	rounded, renamed, other, more, shares int // jobs
+}
+
+// append renders the fields of a job behind its number.
+func (s *swfWriter) append(row []byte, r *Record) []byte {
+	submit, run := wholeSeconds(r.Submit), max(wholeSeconds(r.Duration), 1)
+	wait, limit := wholeSeconds(r.Start-r.Submit), wholeSeconds(r.Limit)
+	if r.Limit > 0 {
+		limit = max(limit, 1) // 0 is none
+	}
+	if differs(submit, r.Submit) || differs(run, r.Duration) || differs(wait, r.Start-r.Submit) || differs(limit, r.Limit) {
+		s.rounded++
+	}
+	if r.Accelerators != "" || r.Estimate == r.Estimate || r.more.besides() {
+		s.more++
+	}
+	if r.Details().Shares {
+		s.shares++
+	}
+	fields := [...]int64{
+		swfSubmit: submit, swfWait: wait, swfRun: run, swfAllocated: int64(r.Replicas), swfCPUTime: -1, swfMemory: -1, swfRequested: int64(r.Replicas),
+		swfLimit: limit, swfRequestedMemory: -1, swfStatus: s.status(r.Outcome), swfUser: s.tenants.number(r.Tenant), swfGroup: -1,
+		swfExecutable: s.applications.number(r.Application), swfQueue: -1, swfPartition: -1, swfPreceding: -1, swfThinkTime: -1,
+	}
+	for f := swfSubmit; f < swfFields; f++ {
+		row = append(strconv.AppendInt(row, fields[f], 10), ' ')
+	}
+	row[len(row)-1] = '\n'
+	return row
+}
+
+// wholeSeconds rounds a time; -1 is one that is not known.
+func wholeSeconds(x float64) int64 {
+	if math.IsNaN(x) {
+		return -1
+	}
+	return int64(math.Round(x))
+}
+
+// differs reports whether a time is known and not the number of seconds that is written.
+func differs(written int64, x float64) bool { return x == x && float64(written) != x }
+
+// status is the number of an outcome; -1 for one that is not known.
+func (s *swfWriter) status(outcome string) int64 {
+	switch outcome {
+	case "completed":
+		return 1
+	case "cancelled":
+		return 5
+	case "":
+		return -1
+	case "failed":
+		return 0
+	}
+	s.other++
+	return 0
+}
+
+func (s *swfWriter) losses() []Loss {
+	return lossesOf(Loss{"times rounded to seconds", s.rounded}, Loss{"names replaced by numbers", s.renamed},
+		Loss{"outcomes that are neither completed, failed nor cancelled, written as failed", s.other},
+		Loss{"accelerator types, estimates, weights, bounds, CPUs, memory, deadlines and tiers left out", s.more},
+		Loss{lostShares, s.shares})
 }
 
 func lossesOf(all ...Loss) []Loss {

@@ -10,10 +10,12 @@ import (
 
 // Distance is how far two samples of a quantity are apart.
 type Distance struct {
+	// What: name of the quantity.
 	What        string  `json:"what"`
 	KS          float64 `json:"ks"`          // greatest difference of the distribution functions, Kolmogorov and Smirnov
 	Wasserstein float64 `json:"wasserstein"` // area between them, in Unit
-	Unit        string  `json:"unit"`
+	// Unit: unit of the quantity.
+	Unit string `json:"unit"`
 }
 
 // Apart is the Kolmogorov-Smirnov statistic of two samples, and their Wasserstein distance of order 1; NaN for an empty one.

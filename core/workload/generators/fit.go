@@ -21,22 +21,29 @@ const weekHours = 168
 
 // Fit is what a trace is drawn from.
 type Fit struct {
-	Source     string    `json:"source"`
-	JobsPerDay float64   `json:"jobs_per_day"`
-	Sizes      []Size    `json:"sizes"`
-	Durations  []Range   `json:"durations"`
-	Hours      []float64 `json:"hours"`   // share of submissions in each hour of a week that begins with the trace's clock
-	Tenants    []float64 `json:"tenants"` // shares of jobs, the greatest first
+	// Source: what was fitted.
+	Source string `json:"source"`
+	// JobsPerDay: number of submissions in a day.
+	JobsPerDay float64 `json:"jobs_per_day"`
+	// Sizes: numbers of devices that jobs ask for.
+	Sizes []Size `json:"sizes"`
+	// Durations: durations by numbers of devices, ascending.
+	Durations []Range   `json:"durations"`
+	Hours     []float64 `json:"hours"`   // share of submissions in each hour of a week that begins with the trace's clock
+	Tenants   []float64 `json:"tenants"` // shares of jobs, the greatest first
 }
 
 // Size is a number of devices with its share of the jobs.
 type Size struct {
-	Devices int     `json:"devices"`
-	Share   float64 `json:"share"`
+	// Devices: number of devices.
+	Devices int `json:"devices"`
+	// Share: share of the jobs, from 0 to 1.
+	Share float64 `json:"share"`
 }
 
 // Range is the durations of jobs that have at least so many devices, and fewer than the next range.
 type Range struct {
+	// Devices: least number of devices of the jobs.
 	Devices int       `json:"devices"`
 	Seconds []float64 `json:"seconds"` // quantiles, at shares
 }

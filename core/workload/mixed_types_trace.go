@@ -11,7 +11,7 @@ import (
 
 // read takes submission, length and size of the jobs from a trace. Draws fall in the order of submission, so
 // that the order of the rows does not matter.
-func (g *unlikeGenerator) read(ctx context.Context) (*Workload, error) {
+func (g *mixedGenerator) read(ctx context.Context) (*Workload, error) {
 	in, err := openInput(ctx, g.config.Path)
 	if err != nil {
 		return nil, err
@@ -39,8 +39,8 @@ func (g *unlikeGenerator) read(ctx context.Context) (*Workload, error) {
 }
 
 // fitting lists the applications that a row of a trace may train, or says why there are none.
-func (g *unlikeGenerator) fitting(row *core.JobSpec) ([]*unlikeTask, *core.Diagnostic) {
-	var named, fitting []*unlikeTask
+func (g *mixedGenerator) fitting(row *core.JobSpec) ([]*mixedTask, *core.Diagnostic) {
+	var named, fitting []*mixedTask
 	for _, task := range g.tasks {
 		if row.Application == "" || row.Application == task.kind.name {
 			named = append(named, task)

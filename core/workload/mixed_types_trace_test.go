@@ -15,7 +15,7 @@ import (
 // readUnlike loads a trace, over which the seed draws.
 func readUnlike(t *testing.T, seed uint64, rows ...string) (*Workload, error) {
 	t.Helper()
-	factory := NewUnlike()
+	factory := NewMixedTypes()
 	path := writeFile(t, "name,submit_s,duration_s,replicas,application,tenant,accelerators\n"+strings.Join(rows, "\n"), t.TempDir(), "trace.csv")
 	config, problems := factory.Decode(map[string]any{"path": path})
 	if err := problems.Err(); err != nil {
@@ -94,8 +94,8 @@ func TestUnlikeTraceDrawsApplications(t *testing.T) {
 		}
 		seen[w.Jobs[1].Spec.Application] = true
 	}
-	if len(seen) != len(unlikeTasks) {
-		t.Errorf("draws %v, want all %d applications", seen, len(unlikeTasks))
+	if len(seen) != len(mixedTasks) {
+		t.Errorf("draws %v, want all %d applications", seen, len(mixedTasks))
 	}
 }
 

@@ -11,21 +11,29 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// UnlikeConfig is the Config of the source `unlike_workers`.
-type UnlikeConfig struct {
-	Path            string        `config:"path" doc:"Trace in Quartet's own CSV format that says when jobs come, on how many replicas and how long they last; jobs, span and the two durations are then not used. None if empty."`
-	Jobs            int           `config:"jobs" min:"1" max:"1000000" doc:"Number of jobs."`
-	Span            time.Duration `config:"span" min:"0" doc:"Time within which all jobs are submitted, evenly at random; 0 submits them at once."`
-	ShortestSeconds float64       `config:"shortest_seconds" min:"1" max:"1e8" doc:"Least duration of a job, on the replicas it requests of type V100M32."`
-	LongestSeconds  float64       `config:"longest_seconds" min:"1" max:"1e8" doc:"Greatest duration of a job; durations spread evenly in the exponent."`
-	MaxReplicas     int           `config:"max_replicas" min:"1" max:"1024" doc:"Most replicas that a job can use."`
-	SlowestLinkGbps float64       `config:"slowest_link_gbps" min:"0.001" max:"1e6" doc:"Gigabits per second of the slowest link between replicas, over which gradients are reduced."`
-	MixesTypes      bool          `config:"mixes_types" doc:"Whether the replicas of a job may run on devices of different types."`
+// MixedTypesConfig is the Config of the source `unlike_workers`.
+type MixedTypesConfig struct {
+	// Path: trace in Quartet's own CSV format that says when jobs come, on how many replicas and how long they last.
+	Path string `config:"path" doc:"Trace in Quartet's own CSV format that says when jobs come, on how many replicas and how long they last; jobs, span and the two durations are then not used. None if empty."`
+	// Jobs: number of jobs.
+	Jobs int `config:"jobs" min:"1" max:"1000000" doc:"Number of jobs."`
+	// Span: time within which all jobs are submitted, evenly at random.
+	Span time.Duration `config:"span" min:"0" doc:"Time within which all jobs are submitted, evenly at random; 0 submits them at once."`
+	// ShortestSeconds: least duration of a job, on the replicas it requests of type V100M32.
+	ShortestSeconds float64 `config:"shortest_seconds" min:"1" max:"1e8" doc:"Least duration of a job, on the replicas it requests of type V100M32."`
+	// LongestSeconds: greatest duration of a job.
+	LongestSeconds float64 `config:"longest_seconds" min:"1" max:"1e8" doc:"Greatest duration of a job; durations spread evenly in the exponent."`
+	// MaxReplicas: most replicas that a job can use.
+	MaxReplicas int `config:"max_replicas" min:"1" max:"1024" doc:"Most replicas that a job can use."`
+	// SlowestLinkGbps: gigabits per second of the slowest link between replicas, over which gradients are reduced.
+	SlowestLinkGbps float64 `config:"slowest_link_gbps" min:"0.001" max:"1e6" doc:"Gigabits per second of the slowest link between replicas, over which gradients are reduced."`
+	// MixesTypes: whether the replicas of a job may run on devices of different types.
+	MixesTypes bool `config:"mixes_types" doc:"Whether the replicas of a job may run on devices of different types."`
 }
 
-// NewUnlike makes the factory of the source `unlike_workers`.
-func NewUnlike() core.Factory[Source] {
-	defaults := UnlikeConfig{
+// NewMixedTypes makes the factory of the source `unlike_workers`.
+func NewMixedTypes() core.Factory[Source] {
+	defaults := MixedTypesConfig{
 		Jobs: 250, Span: 8 * time.Hour, ShortestSeconds: 600, LongestSeconds: 14_400, MaxReplicas: 16, SlowestLinkGbps: 25, MixesTypes: true,
 	}
 	return core.NewFactory(core.Info{
@@ -37,17 +45,17 @@ func NewUnlike() core.Factory[Source] {
 			"It asks for 1, 2, 4 or 8 replicas like the jobs of Gavel. Submission times are in whole seconds, and durations are drawn evenly in the exponent. " +
 			"With a path, a job lasts as long on the replicas it requests of type V100M32 as its row says, and trains the application of its row, or one drawn at random. Types that its row allows bound those it can run on; any number of replicas will do, whatever the row says.",
 		Source: "Liu et al., IEEE TPDS 35(6), 2024: model of a step; NVIDIA data sheets: peak rates; Gavel, OSDI 2020: replicas",
-	}, defaults, func(c UnlikeConfig, s core.Settings) (Source, error) {
-		g := &unlikeGenerator{config: c, rand: s.Rand}
-		for i := range unlikeTasks {
-			g.tasks = append(g.tasks, newUnlikeTask(&unlikeTasks[i], c))
+	}, defaults, func(c MixedTypesConfig, s core.Settings) (Source, error) {
+		g := &mixedGenerator{config: c, rand: s.Rand}
+		for i := range mixedTasks {
+			g.tasks = append(g.tasks, newMixedTask(&mixedTasks[i], c))
 		}
 		return g, nil
 	})
 }
 
 // Validate reports durations in the wrong order.
-func (c UnlikeConfig) Validate() error {
+func (c MixedTypesConfig) Validate() error {
 	if c.LongestSeconds < c.ShortestSeconds {
 		return fmt.Errorf("longest_seconds: %v is below shortest_seconds, %v", c.LongestSeconds, c.ShortestSeconds)
 	}
@@ -83,8 +91,8 @@ const (
 	bandwidthShare = 0.7
 )
 
-// unlikeKind is an application, by what a sample costs.
-type unlikeKind struct {
+// mixedKind is an application, by what a sample costs.
+type mixedKind struct {
 	name       string
 	teraflop   float64 // of a sample, forwards and backwards
 	half       bool    // computes in half precision
@@ -95,9 +103,9 @@ type unlikeKind struct {
 	modelBytes float64 // of gradients
 }
 
-// unlikeTasks bind differently, in round figures: resnet50, bert and gpt2 profit from tensor cores, yolov3 from single
+// mixedTasks bind differently, in round figures: resnet50, bert and gpt2 profit from tensor cores, yolov3 from single
 // precision, deepspeech2 and dlrm from memory bandwidth. gpt2 does not fit into 16 GB.
-var unlikeTasks = []unlikeKind{
+var mixedTasks = []mixedKind{
 	{"resnet50", 0.0123, true, 0.4, 0, 8, 256, 102e6},
 	{"bert", 0.26, true, 0.6, 0, 14, 256, 680e6},
 	{"gpt2", 4.75, true, 6, 0, 24, 64, 1550e6},
@@ -107,7 +115,7 @@ var unlikeTasks = []unlikeKind{
 }
 
 // rate is the samples a second of one device; 0 when its memory does not suffice.
-func (k *unlikeKind) rate(a *accelerator) float64 {
+func (k *mixedKind) rate(a *accelerator) float64 {
 	if k.memoryGB > a.memoryGB {
 		return 0
 	}
@@ -118,9 +126,9 @@ func (k *unlikeKind) rate(a *accelerator) float64 {
 	return 1 / (k.teraflop/(computeShare*peak) + k.trafficGB/(bandwidthShare*1000*a.bandwidth) + k.inputSec)
 }
 
-// unlikeTask is an application with what its jobs share.
-type unlikeTask struct {
-	kind      *unlikeKind
+// mixedTask is an application with what its jobs share.
+type mixedTask struct {
+	kind      *mixedKind
 	types     []string
 	rates     []float64 // samples/s, by types
 	reference float64
@@ -128,8 +136,8 @@ type unlikeTask struct {
 	stepTimes core.StepTimes
 }
 
-func newUnlikeTask(kind *unlikeKind, c UnlikeConfig) *unlikeTask {
-	t := &unlikeTask{kind: kind}
+func newMixedTask(kind *mixedKind, c MixedTypesConfig) *mixedTask {
+	t := &mixedTask{kind: kind}
 	link := c.SlowestLinkGbps * 1e9 / 8
 	for r := range min(c.MaxReplicas, kind.batch) {
 		k := float64(r + 1)
@@ -149,7 +157,7 @@ func newUnlikeTask(kind *unlikeKind, c UnlikeConfig) *unlikeTask {
 	return t
 }
 
-func (t *unlikeTask) add(name string, rate float64) {
+func (t *mixedTask) add(name string, rate float64) {
 	alone := float64(t.kind.batch) / rate
 	t.types, t.rates = append(t.types, name), append(t.rates, rate)
 	times := make([]float64, len(t.sync))
@@ -160,14 +168,14 @@ func (t *unlikeTask) add(name string, rate float64) {
 	t.stepTimes.Unlike.Alone = append(t.stepTimes.Unlike.Alone, core.AloneTime{Accelerator: name, Seconds: alone})
 }
 
-type unlikeGenerator struct {
-	config UnlikeConfig
+type mixedGenerator struct {
+	config MixedTypesConfig
 	rand   *rand.Rand
-	tasks  []*unlikeTask
+	tasks  []*mixedTask
 }
 
 // Load generates the workload. A second call goes on in the random stream, and so yields other jobs.
-func (g *unlikeGenerator) Load(ctx context.Context) (*Workload, error) {
+func (g *mixedGenerator) Load(ctx context.Context) (*Workload, error) {
 	if g.config.Path != "" {
 		return g.read(ctx)
 	}
@@ -186,7 +194,7 @@ func (g *unlikeGenerator) Load(ctx context.Context) (*Workload, error) {
 	return assemble(jobs, nil, nil)
 }
 
-func (g *unlikeGenerator) job(name string, submit float64) Job {
+func (g *mixedGenerator) job(name string, submit float64) Job {
 	task := g.tasks[g.rand.IntN(len(g.tasks))]
 	replicas := min(gavelReplicaMix.draw(g.rand), len(task.sync))
 	low, high := math.Log(g.config.ShortestSeconds), math.Log(g.config.LongestSeconds)
@@ -196,10 +204,10 @@ func (g *unlikeGenerator) job(name string, submit float64) Job {
 }
 
 // training is a job that trains for so many seconds on the replicas it requests of the reference type.
-func (g *unlikeGenerator) training(task *unlikeTask, spec core.JobSpec, seconds float64) Job {
+func (g *mixedGenerator) training(task *mixedTask, spec core.JobSpec, seconds float64) Job {
 	replicas := spec.Requested
 	step := float64(task.kind.batch)/task.reference/float64(replicas) + task.sync[replicas-1]
-	m := &unlikeModel{task: task, iterations: max(math.Round(seconds/step), 1)}
+	m := &mixedModel{task: task, iterations: max(math.Round(seconds/step), 1)}
 	spec.Application, spec.MixesTypes = task.kind.name, g.config.MixesTypes
 	spec.MinReplicas, spec.MaxReplicas = 1, len(task.sync)
 	batch := task.kind.batch
@@ -208,28 +216,28 @@ func (g *unlikeGenerator) training(task *unlikeTask, spec core.JobSpec, seconds 
 	return Job{Spec: spec, Model: m}
 }
 
-// unlikePhases is how often a job tells how many steps are left.
-const unlikePhases = 100
+// mixedPhases is how often a job tells how many steps are left.
+const mixedPhases = 100
 
-// unlikeModel is a data-parallel job at a fixed batch. A step lasts until the slowest replica is done with its part of
+// mixedModel is a data-parallel job at a fixed batch. A step lasts until the slowest replica is done with its part of
 // the batch, and the gradients are reduced. Work is counted in steps at the requested batch, of which a step at another
 // batch is that part.
-type unlikeModel struct {
-	task       *unlikeTask
+type mixedModel struct {
+	task       *mixedTask
 	iterations float64
 }
 
-func (m *unlikeModel) Phases() int { return unlikePhases }
+func (m *mixedModel) Phases() int { return mixedPhases }
 
-func (m *unlikeModel) PhaseEnd(phase int) float64 {
-	return m.iterations * float64(phase+1) / unlikePhases
+func (m *mixedModel) PhaseEnd(phase int) float64 {
+	return m.iterations * float64(phase+1) / mixedPhases
 }
 
-func (m *unlikeModel) StepsLeft(phase int) float64 {
-	return m.iterations * float64(unlikePhases-phase) / unlikePhases
+func (m *mixedModel) StepsLeft(phase int) float64 {
+	return m.iterations * float64(mixedPhases-phase) / mixedPhases
 }
 
-func (m *unlikeModel) Rate(_ int, c Running) float64 {
+func (m *mixedModel) Rate(_ int, c Running) float64 {
 	if c.Replicas < 1 || c.Replicas > len(m.task.sync) {
 		return 0
 	}
@@ -259,7 +267,7 @@ func (m *unlikeModel) Rate(_ int, c Running) float64 {
 	return passes * float64(samples) / float64(m.task.kind.batch) / (passes*slowest + m.task.sync[c.Replicas-1])
 }
 
-func (m *unlikeModel) rateOn(accelerator string) float64 {
+func (m *mixedModel) rateOn(accelerator string) float64 {
 	if t := slices.Index(m.task.types, accelerator); t >= 0 {
 		return m.task.rates[t]
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-func loadUnlike(t *testing.T, seed uint64, change func(*UnlikeConfig)) *Workload {
+func loadUnlike(t *testing.T, seed uint64, change func(*MixedTypesConfig)) *Workload {
 	t.Helper()
-	factory := NewUnlike()
+	factory := NewMixedTypes()
 	config, problems := factory.Decode(nil)
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
 	if change != nil {
-		change(config.(*UnlikeConfig))
+		change(config.(*MixedTypesConfig))
 	}
 	source, err := factory.New(config, core.Settings{Rand: core.NewRand(seed, "workload")})
 	if err != nil {
@@ -49,14 +49,14 @@ func TestUnlikeJobs(t *testing.T) {
 			t.Errorf("%s runs for %v s on what it requests, want 600 to 14400", s.Name, seconds)
 		}
 	}
-	if len(seen) != len(unlikeTasks) {
-		t.Errorf("applications %v, want %d", seen, len(unlikeTasks))
+	if len(seen) != len(mixedTasks) {
+		t.Errorf("applications %v, want %d", seen, len(mixedTasks))
 	}
 }
 
 // What a job tells of its step times is how it runs, with a batch in proportion and on one type.
 func TestUnlikeJobsRunAsTheyTell(t *testing.T) {
-	for _, job := range loadUnlike(t, 2, func(c *UnlikeConfig) { c.Jobs = 40 }).Jobs {
+	for _, job := range loadUnlike(t, 2, func(c *MixedTypesConfig) { c.Jobs = 40 }).Jobs {
 		u := job.Spec.StepTimes.Unlike
 		alone := func(accelerator string) float64 {
 			i := slices.IndexFunc(u.Alone, func(a core.AloneTime) bool { return a.Accelerator == accelerator })
@@ -83,8 +83,8 @@ func TestUnlikeJobsRunAsTheyTell(t *testing.T) {
 
 // Two devices, one three times as fast as the other: an even split waits for the slow one, l = max(b/ρ) + sync.
 func TestUnlikeModelByHand(t *testing.T) {
-	task := &unlikeTask{kind: &unlikeKind{batch: 80}, types: []string{"fast", "slow"}, rates: []float64{30, 10}, sync: []float64{0, 0.5, 0.5}}
-	m := &unlikeModel{task: task, iterations: 1000}
+	task := &mixedTask{kind: &mixedKind{batch: 80}, types: []string{"fast", "slow"}, rates: []float64{30, 10}, sync: []float64{0, 0.5, 0.5}}
+	m := &mixedModel{task: task, iterations: 1000}
 	both := func(tuning core.Tuning) Running {
 		return Running{Shape: []int{1, 1}, Accelerators: []string{"fast", "slow"}, Replicas: 2, Tuning: tuning}
 	}
@@ -117,10 +117,10 @@ func TestUnlikeModelByHand(t *testing.T) {
 
 // The rates follow the data sheets: ratios of a device's speed to that of a V100, worked out by hand.
 func TestUnlikeRates(t *testing.T) {
-	task := func(name string) *unlikeTask {
-		i := slices.IndexFunc(unlikeTasks, func(k unlikeKind) bool { return k.name == name })
-		c := UnlikeConfig{MaxReplicas: 2, SlowestLinkGbps: 8}
-		return newUnlikeTask(&unlikeTasks[i], c)
+	task := func(name string) *mixedTask {
+		i := slices.IndexFunc(mixedTasks, func(k mixedKind) bool { return k.name == name })
+		c := MixedTypesConfig{MaxReplicas: 2, SlowestLinkGbps: 8}
+		return newMixedTask(&mixedTasks[i], c)
 	}
 	for _, tc := range []struct {
 		application, accelerator string
@@ -131,7 +131,7 @@ func TestUnlikeRates(t *testing.T) {
 		{"gpt2", "T4", 0},
 	} {
 		k := task(tc.application)
-		m := unlikeModel{task: k}
+		m := mixedModel{task: k}
 		if got := m.rateOn(tc.accelerator) / k.reference; math.Abs(got-tc.want) > 1e-9 {
 			t.Errorf("%s on %s: %v times a V100, want %v", tc.application, tc.accelerator, got, tc.want)
 		}
@@ -143,7 +143,7 @@ func TestUnlikeRates(t *testing.T) {
 }
 
 func TestUnlikeConfigProblems(t *testing.T) {
-	_, problems := NewUnlike().Decode(map[string]any{"shortest_seconds": 100, "longest_seconds": 10})
+	_, problems := NewMixedTypes().Decode(map[string]any{"shortest_seconds": 100, "longest_seconds": 10})
 	if problems.Err() == nil {
 		t.Error("the longest duration may be below the shortest")
 	}
