@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
@@ -35,7 +35,7 @@ type Options struct {
 
 // Cluster is a cluster as one person may use it.
 type Cluster struct {
-	api       kubernetes.Interface
+	api       *kubeclient.Client
 	jobs      *trainingjob.Client
 	context   string
 	server    string
@@ -77,7 +77,7 @@ func Open(a Access, o Options) (*Cluster, error) {
 	access.QPS, access.Burst = requests, atOnce
 	access.WarningHandler = rest.NoWarnings{}
 	c := &Cluster{context: name, server: access.Host, namespace: namespace, given: a.Namespace != "", options: o}
-	if c.api, err = kubernetes.NewForConfig(access); err != nil {
+	if c.api, err = kubeclient.New(access); err != nil {
 		return nil, err
 	}
 	if c.jobs, err = trainingjob.NewClient(access); err != nil {

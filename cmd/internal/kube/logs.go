@@ -58,7 +58,7 @@ func (c *Cluster) pods(ctx context.Context, t *trainingjob.TrainingJob) ([]corev
 
 func (c *Cluster) podsOf(ctx context.Context, t *trainingjob.TrainingJob) ([]corev1.Pod, error) {
 	labels := (&gang.Job{Name: t.Name}).Labels()
-	list, err := c.api.CoreV1().Pods(t.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: labels})})
+	list, err := c.api.Pods(t.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: labels})})
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (c *Cluster) copyLog(ctx context.Context, p *corev1.Pod, follow bool, to io
 	if len(p.Spec.Containers) > 0 {
 		options.Container = p.Spec.Containers[0].Name
 	}
-	stream, err := c.api.CoreV1().Pods(p.Namespace).GetLogs(p.Name, options).Stream(ctx)
+	stream, err := c.api.Pods(p.Namespace).Log(p.Name, options).Stream(ctx)
 	switch {
 	case apierrors.IsBadRequest(err): // it waits to start
 		return false, nil

@@ -55,7 +55,7 @@ func (b *Backend) mayAdopt(ctx context.Context) bool {
 		b.log.Info("pods of others are not scheduled: it needs an extended resource, and devices are given by claims")
 		return false
 	}
-	if _, err := b.clients.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+	if _, err := b.clients.Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		b.log.Warn("pods of others are not scheduled: `quartet kube manifests` prints the roles that it takes", "error", err)
 		return false
 	}
@@ -383,7 +383,7 @@ func (b *Backend) remark(f *found, reason, why string) {
 	b.doorstep.told[key] = why
 	b.doorstep.Unlock()
 	if !told && b.announcer != nil {
-		b.announcer.recorder.Event(f.tell, corev1.EventTypeWarning, reason, why)
+		b.announcer.recorder.record(f.tell, corev1.EventTypeWarning, reason, why)
 	}
 }
 

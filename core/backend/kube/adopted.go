@@ -391,5 +391,5 @@ func (b *Backend) mourn(j *job, c *core.Change) {
 	if c.Action == core.Stop || c.Action == core.Pause || c.Action == core.Finish {
 		why = camel(c.Reason.String())
 	}
-	b.announcer.recorder.Event(owner, corev1.EventTypeWarning, "Stopped", fmt.Sprintf("%s (decided by %s); whoever made the pod may make it again", why, c.By))
+	b.announcer.recorder.record(owner, corev1.EventTypeWarning, "Stopped", fmt.Sprintf("%s (decided by %s); whoever made the pod may make it again", why, c.By))
 }

@@ -133,7 +133,7 @@ func (b *Backend) lead(ctx context.Context) error {
 	office, retire := context.WithCancel(context.WithoutCancel(ctx)) // the term goes on when ctx ends, until Close
 	withdraw := context.AfterFunc(ctx, retire)                       // while it waits
 	term, err := lead.Run(office, lead.Options{
-		Client: b.clients, Namespace: b.config.Namespace, Name: leaseName, State: stateName, Identity: b.identity, Lease: b.config.Lease,
+		Client: b.clients.Client, Namespace: b.config.Namespace, Name: leaseName, State: stateName, Identity: b.identity, Lease: b.config.Lease,
 		Renew: b.config.Lease * 2 / 3, Retry: b.config.Lease / 6, Clock: b.clock, ReleaseOnCancel: true,
 		Problem: func(err error) { b.log.Warn("the lease", "error", err) },
 	})
@@ -149,7 +149,7 @@ func (b *Backend) lead(ctx context.Context) error {
 		return err
 	}
 	b.book = gang.NewBook(b.options())
-	b.driver = &gang.Driver{Client: b.clients, Ledger: b.book, Options: b.options(), Fence: b.fence, Now: b.clock.Now}
+	b.driver = &gang.Driver{Client: b.clients.Client, Ledger: b.book, Options: b.options(), Fence: b.fence, Now: b.clock.Now}
 	if err := b.world.run(ctx, b.life, &b.group); err != nil {
 		return err
 	}
@@ -165,7 +165,8 @@ func (b *Backend) lead(ctx context.Context) error {
 			b.log.Warn("this pod is not marked as the one that leads: agents may not find it", "error", err)
 		}
 	}
-	b.announcer = newAnnouncer(b.life, b.clients)
+	b.announcer = &announcer{newRecorder(apiEvents{b.clients}, b.clock, b.log, trainingjob.SchedulerName)}
+	b.group.Go(func() { b.announcer.recorder.run(b.life) })
 	b.world.adoptBy(b.work.units.Add)
 	b.labour(b.life, &b.group)
 	return nil
@@ -187,7 +188,7 @@ func served(ctx context.Context, all *clients, watch string) error {
 // this scheduler leads.
 func (b *Backend) openStore(ctx context.Context) (*lead.State, error) {
 	for {
-		store, err := lead.Open(ctx, b.clients, b.term, b.config.Namespace, stateName, b.clock.Now())
+		store, err := lead.Open(ctx, b.clients.Client, b.term, b.config.Namespace, stateName, b.clock.Now())
 		if err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 			return store, err
 		}
@@ -262,7 +263,7 @@ func (b *Backend) reach(ctx context.Context) error {
 	}
 	call, cancel := context.WithTimeout(ctx, b.patience())
 	defer cancel()
-	_, err := b.clients.CoreV1().ConfigMaps(b.config.Namespace).Get(call, stateName, metav1.GetOptions{})
+	_, err := b.clients.ConfigMaps(b.config.Namespace).Get(call, stateName, metav1.GetOptions{})
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -395,9 +396,6 @@ func (b *Backend) Close() error {
 	b.cancel()
 	b.door.close()
 	b.group.Wait() // nobody writes any more when the next one may lead
-	if b.announcer != nil {
-		b.announcer.end()
-	}
 	b.retire()
 	if b.term != nil {
 		<-b.term.Done

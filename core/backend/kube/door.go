@@ -124,9 +124,9 @@ func (b *Backend) openDoor() (*door, error) {
 		world: b.world, agent: gang.Agent{Address: "tls://" + address, CA: string(authority)},
 		jobs: map[types.UID][]*members{}, runs: map[string]*members{}, speech: map[string]*speech{},
 		review: func(ctx context.Context, token string) (*authenticationv1.TokenReview, error) {
-			return b.clients.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+			return b.clients.ReviewToken(ctx, &authenticationv1.TokenReview{
 				Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{gang.Audience}},
-			}, metav1.CreateOptions{})
+			})
 		},
 	}
 	d.server = agent.Serve(tls.NewListener(listener, &tls.Config{
@@ -390,7 +390,7 @@ func (b *Backend) label(ctx context.Context) error {
 	if self == "" {
 		return nil
 	}
-	pods := b.clients.CoreV1().Pods(b.config.Namespace)
+	pods := b.clients.Pods(b.config.Namespace)
 	led, err := pods.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{leaderLabel: "true"}.String()})
 	if err != nil {
 		return err

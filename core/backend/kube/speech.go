@@ -295,7 +295,7 @@ func (b *Backend) roomForResizes() bool {
 	r.askAt = now + askEvery
 	call, cancel := context.WithTimeout(b.life, b.patience())
 	defer cancel()
-	definition, err := b.clients.Discovery().RESTClient().Get().AbsPath(definitionPath).DoRaw(call)
+	definition, err := b.clients.Raw(call, definitionPath)
 	if r.known = err == nil && strings.Contains(string(definition), `"nextMember"`); !r.known && !r.refused {
 		r.refused = true
 		b.log.Warn("a job is restarted to be resized: the cluster's TrainingJobs are of a version before; apply what `quartet kube crd` prints", "error", err)

@@ -15,7 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 )
 
 // ErrAgain says that calls failed for now, or that nobody knows whether they worked: look and drive again, a little later.
@@ -23,7 +24,7 @@ var ErrAgain = errors.New("look again")
 
 // Driver carries out what is due. It may drive many jobs at the same time.
 type Driver struct {
-	Client  kubernetes.Interface
+	Client  *kubeclient.Client
 	Ledger  Ledger
 	Options Options
 	// Fence is asked before each write. What it returns ends the drive, and nothing is written.
@@ -235,13 +236,13 @@ const dropPatch = `{"metadata":{"uid":%q,"$deleteFromPrimitiveList/finalizers":[
 func (d *Driver) call(ctx context.Context, job *Job, s Step) (r result, err error) {
 	ctx, cancel := d.limit(ctx)
 	defer cancel()
-	pods := d.Client.CoreV1().Pods(job.Namespace)
-	claims := d.Client.ResourceV1().ResourceClaims(job.Namespace)
+	pods := d.Client.Pods(job.Namespace)
+	claims := d.Client.ResourceClaims(job.Namespace)
 	var pod *corev1.Pod
 	var claim *resourcev1.ResourceClaim
 	switch s.Kind {
 	case CreateService:
-		if _, err = d.Client.CoreV1().Services(job.Namespace).Create(ctx, newService(job.Namespace), metav1.CreateOptions{}); err == nil {
+		if _, err = d.Client.Services(job.Namespace).Create(ctx, newService(job.Namespace), metav1.CreateOptions{}); err == nil {
 			r.apply = func(m *memory) { m.service = true }
 		}
 	case CreatePod:
@@ -344,7 +345,7 @@ func (d *Driver) reread(ctx context.Context, job *Job, s Step, why error) result
 		return r
 	}
 	if s.Kind == CreateClaim || s.Kind == Allocate && !apierrors.IsNotFound(why) {
-		claim, err := d.Client.ResourceV1().ResourceClaims(job.Namespace).Get(ctx, s.Claim.Name, metav1.GetOptions{})
+		claim, err := d.Client.ResourceClaims(job.Namespace).Get(ctx, s.Claim.Name, metav1.GetOptions{})
 		switch {
 		case err == nil:
 			r.apply, r.conflict, r.err = func(m *memory) { m.claims.saw(claim) }, s.Kind == Allocate, why
@@ -358,7 +359,7 @@ func (d *Driver) reread(ctx context.Context, job *Job, s Step, why error) result
 		}
 		return r
 	}
-	pod, err := d.Client.CoreV1().Pods(job.Namespace).Get(ctx, s.Pod.Name, metav1.GetOptions{})
+	pod, err := d.Client.Pods(job.Namespace).Get(ctx, s.Pod.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		if s.Pod.UID != "" {
