@@ -27,10 +27,10 @@ type Access struct {
 
 // Options are what a cluster is opened with besides.
 type Options struct {
-	Now   func() time.Time
-	After func(time.Duration) <-chan time.Time
-	Note  func(format string, args ...any) // tells the user; nil for nobody
-	Image string                           // that the jobs of job files run; empty for none
+	Now   func() time.Time                     // clock
+	After func(time.Duration) <-chan time.Time // timer of that clock
+	Note  func(format string, args ...any)     // tells the user; nil for nobody
+	Image string                               // that the jobs of job files run; empty for none
 }
 
 // Cluster is a cluster as one person may use it.

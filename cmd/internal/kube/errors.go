@@ -67,18 +67,3 @@ func forbidden(err error) string {
 func nothingNamed(err error) bool {
 	return strings.Contains(err.Error(), "the server could not find the requested resource")
 }
-
-// unknown tells that there is no job or node of a name, and which may have been meant.
-func unknown(noun, name, where string, valid []string) error {
-	d := core.Diagnostic{Summary: fmt.Sprintf("there is no %s %q%s", noun, name, where)}
-	const listed = 10
-	nearest := core.Nearest(name, valid)
-	switch {
-	case len(valid) == 0:
-	case len(valid) <= listed:
-		d.Hint = core.SuggestHint(name, noun+"s", valid)
-	case nearest != "":
-		d.Hint = fmt.Sprintf("did you mean %q?", nearest)
-	}
-	return core.Diagnostics{d}
-}

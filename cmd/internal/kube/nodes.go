@@ -138,7 +138,7 @@ func (c *Cluster) SetHealth(ctx context.Context, name string, h core.Health) err
 		for i := range list.Items {
 			names = append(names, list.Items[i].Name)
 		}
-		return unknown("node", name, "", names)
+		return core.UnknownName("node", name, "", names)
 	}
 	if err != nil {
 		return c.words(attempt, err)

@@ -365,11 +365,16 @@ func (d *door) hear(e *agent.Event) {
 	if e.Report != nil {
 		report := *e.Report
 		s.report = &report
-		if r := &m.report; r.Replicas != report.Replicas || r.Nodes != report.Nodes || r.BatchPerDevice != report.BatchPerDevice {
+		if !configuredAlike(&m.report, &report) {
 			wake(d.world.happened)
 		}
 		m.report = report
 	}
+}
+
+// configuredAlike reports whether two reports are of the same number of replicas and nodes, and of the same batch.
+func configuredAlike(a, b *agent.Report) bool {
+	return a.Replicas == b.Replicas && a.Nodes == b.Nodes && a.BatchPerDevice == b.BatchPerDevice
 }
 
 // heard is what jobs said since somebody asked, in any order.

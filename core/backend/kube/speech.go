@@ -79,21 +79,38 @@ func (b *Backend) take(j *job, s *speech, now float64) {
 	if s.run == run && j.said.run != run {
 		j.said = said{run: run, writtenAt: j.said.writtenAt}
 	}
-	a := &j.account
-	if c := s.checkpointed; c != nil && *c != a.kept {
-		if a.kept = *c; s.run != run || seats == 0 { // the last one, of a run that was told to stop
-			a.lose(now)
-			b.progressed(j, now)
-			b.keep(j, now)
-		} else if now-j.said.writtenAt >= writeEvery.Seconds() {
-			b.keep(j, now)
-		}
+	if s.checkpointed != nil {
+		b.takeCheckpoint(j, *s.checkpointed, s.run != run || seats == 0, now)
 	}
 	if s.run != run {
 		return
 	}
 	j.said.worlds = j.said.worlds || s.worlds
-	for _, said := range s.metrics {
+	b.takeMetrics(j, s.metrics, now)
+	if r := s.report; r != nil && seats > 0 && r.Replicas*j.perReplica == j.account.held {
+		b.takeReport(j, r, now)
+	}
+}
+
+// takeCheckpoint takes in how much work the checkpoint of a job holds. Last is that of a run that was stopped.
+func (b *Backend) takeCheckpoint(j *job, work float64, last bool, now float64) {
+	a := &j.account
+	if work == a.kept {
+		return
+	}
+	a.kept = work
+	if last {
+		a.lose(now)
+		b.progressed(j, now)
+		b.keep(j, now)
+	} else if now-j.said.writtenAt >= writeEvery.Seconds() {
+		b.keep(j, now)
+	}
+}
+
+// takeMetrics reports the metrics of a job that were not reported before.
+func (b *Backend) takeMetrics(j *job, metrics []heardMetric, now float64) {
+	for _, said := range metrics {
 		m := said.Metric
 		known := slices.IndexFunc(j.said.metrics, func(o agent.Metric) bool { return o.Name == m.Name })
 		switch {
@@ -108,23 +125,26 @@ func (b *Backend) take(j *job, s *speech, now float64) {
 		}
 		b.tell(core.Event{Kind: core.JobReported, AtSeconds: now, Job: j.id, Metric: m.Name, Step: m.Step, Value: m.Value})
 	}
-	if r := s.report; r != nil && seats > 0 && r.Replicas*j.perReplica == a.held {
-		if !j.said.counted { // what it took to begin says nothing of how fast it is
-			j.said.counted, a.done, a.from = true, max(r.Progress, a.done), now
+}
+
+// takeReport takes in how far and how fast a job is.
+func (b *Backend) takeReport(j *job, r *agent.Report, now float64) {
+	a := &j.account
+	if !j.said.counted { // what it took to begin says nothing of how fast it is
+		j.said.counted, a.done, a.from = true, max(r.Progress, a.done), now
+	}
+	if now > a.from && r.Progress > a.done {
+		first := a.rate == 0
+		a.rate = (r.Progress - a.done) / (now - a.from)
+		a.done, a.from = r.Progress, now
+		if first { // from now on whoever looks can reckon
+			b.progressed(j, now)
+			b.keep(j, now)
 		}
-		if now > a.from && r.Progress > a.done {
-			first := a.rate == 0
-			a.rate = (r.Progress - a.done) / (now - a.from)
-			a.done, a.from = r.Progress, now
-			if first { // from now on whoever looks can reckon
-				b.progressed(j, now)
-				b.keep(j, now)
-			}
-		}
-		j.said.latest, j.said.fresh, j.said.at = *r, true, now
-		if m := b.measurement(j); m.PassSeconds > 0 && !sameConfiguration(m, j.said.told) {
-			b.tellReport(j, now)
-		}
+	}
+	j.said.latest, j.said.fresh, j.said.at = *r, true, now
+	if m := b.measurement(j); m.PassSeconds > 0 && !sameConfiguration(m, j.said.told) {
+		b.tellReport(j, now)
 	}
 }
 

@@ -353,29 +353,13 @@ func (b *Backend) judge(j *job, now float64) {
 	}
 	switch state.Phase {
 	case gang.Running:
-		if !j.started {
-			j.started, j.starting, j.refusals = true, false, 0
-			b.tell(core.Event{Kind: core.JobStarted, AtSeconds: now, Job: j.id, StepsLeft: math.NaN()})
-			b.note(j, trainingjob.Running, metav1.ConditionTrue, "Running", fmt.Sprintf("all %d pods run", len(state.Members)))
-			j.resizing = true // who was there before the scheduler may not know the others
-		}
-		if j.resizing {
-			j.resizing = false
-			b.introduce(j)
-		}
+		b.judgeRunning(j, &state, now)
 	case gang.Completed:
 		b.finish(j, now, core.JobFinished, trainingjob.Completed, "all pods succeeded", core.CauseUnknown)
 	case gang.Failed:
 		b.finish(j, now, core.JobFailed, trainingjob.Failed, state.Message, core.CauseExited)
-	case gang.Interrupted, gang.Shrunk: // a gang that lost a member is none, but for one that takes another world
-		cause := causeOf(&state)
-		if state.Phase == gang.Shrunk && b.shrink(j, state.Kept(), now, cause, state.Reason, state.Message) {
-			return
-		}
-		b.lose(j, now, cause, state.Reason, state.Message)
-		if cause == core.CauseRefused { // by a kubelet
-			b.holdBack(j, now)
-		}
+	case gang.Interrupted, gang.Shrunk:
+		b.judgeLoss(j, &state, now)
 	case gang.Refused:
 		if state.Reason == gang.ReasonTemplate {
 			b.finish(j, now, core.JobFailed, trainingjob.Failed, state.Message, core.CauseRefused)
@@ -384,20 +368,51 @@ func (b *Backend) judge(j *job, now float64) {
 		b.lose(j, now, core.CauseRefused, state.Reason, state.Message)
 		b.holdBack(j, now)
 	default:
-		if waited, tooLong := b.waited(j, now); tooLong && starts(&state) && !(j.started && j.adopts != nil) {
-			b.giveUp(j, &state, waited, now)
-			return
-		}
-		if j.started && (j.resizing || j.adopts != nil) {
-			return // those that stay go on
-		}
-		if !j.starting {
-			j.starting = true
-			b.tell(core.Event{Kind: core.JobStarting, AtSeconds: now, Job: j.id, Message: waitsFor(&state), StepsLeft: math.NaN()})
-		}
-		if j.started = false; state.Phase != gang.Creating && state.Phase != gang.Binding { // those pass at once
-			b.note(j, trainingjob.Starting, metav1.ConditionFalse, cmp.Or(state.Reason, string(state.Phase)), state.Message)
-		}
+		b.judgeStarting(j, &state, now)
+	}
+}
+
+// judgeRunning reports that all pods of a job run, once, and has its members learn who the others are.
+func (b *Backend) judgeRunning(j *job, state *gang.State, now float64) {
+	if !j.started {
+		j.started, j.starting, j.refusals = true, false, 0
+		b.tell(core.Event{Kind: core.JobStarted, AtSeconds: now, Job: j.id, StepsLeft: math.NaN()})
+		b.note(j, trainingjob.Running, metav1.ConditionTrue, "Running", fmt.Sprintf("all %d pods run", len(state.Members)))
+		j.resizing = true // who was there before the scheduler may not know the others
+	}
+	if j.resizing {
+		j.resizing = false
+		b.introduce(j)
+	}
+}
+
+// judgeLoss interrupts a job that lost members, but for one that can go on with those that are left.
+func (b *Backend) judgeLoss(j *job, state *gang.State, now float64) {
+	cause := causeOf(state)
+	if state.Phase == gang.Shrunk && b.shrink(j, state.Kept(), now, cause, state.Reason, state.Message) {
+		return
+	}
+	b.lose(j, now, cause, state.Reason, state.Message)
+	if cause == core.CauseRefused { // by a kubelet
+		b.holdBack(j, now)
+	}
+}
+
+// judgeStarting reports what the start of a job waits for, and takes back one that took too long.
+func (b *Backend) judgeStarting(j *job, state *gang.State, now float64) {
+	if waited, tooLong := b.waited(j, now); tooLong && starts(state) && !(j.started && j.adopts != nil) {
+		b.giveUp(j, state, waited, now)
+		return
+	}
+	if j.started && (j.resizing || j.adopts != nil) {
+		return // those that stay go on
+	}
+	if !j.starting {
+		j.starting = true
+		b.tell(core.Event{Kind: core.JobStarting, AtSeconds: now, Job: j.id, Message: waitsFor(state), StepsLeft: math.NaN()})
+	}
+	if j.started = false; state.Phase != gang.Creating && state.Phase != gang.Binding { // those pass at once
+		b.note(j, trainingjob.Starting, metav1.ConditionFalse, cmp.Or(state.Reason, string(state.Phase)), state.Message)
 	}
 }
 

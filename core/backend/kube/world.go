@@ -226,8 +226,9 @@ func wake(c chan struct{}) {
 
 func (w *world) pod(p *corev1.Pod, gone bool) {
 	uid := w.memberOf(p)
+	ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	held := 0
-	if w.devices == nil && uid == "" && !gone && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed && p.Spec.NodeName != "" {
+	if w.devices == nil && uid == "" && !gone && !ended && p.Spec.NodeName != "" {
 		held = gang.Requested(p, corev1.ResourceName(w.config.Resource))
 	}
 	w.mutex.Lock()
@@ -239,10 +240,15 @@ func (w *world) pod(p *corev1.Pod, gone bool) {
 	w.unitPod(p)
 	if uid != "" {
 		w.podsChanged[uid] = true
-		w.freed = w.freed || gone || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		w.freed = w.freed || gone || ended || p.DeletionTimestamp != nil
 		wake(w.stirred)
 		return
 	}
+	w.foreignPod(p, held)
+}
+
+// foreignPod counts how many devices a pod of others holds.
+func (w *world) foreignPod(p *corev1.Pod, held int) {
 	was, counted := w.others[p.UID]
 	now := use{p.Spec.NodeName, held}
 	if now == was && counted || held == 0 && !counted {

@@ -16,17 +16,17 @@ import (
 
 // Options say what to lead.
 type Options struct {
-	Client    *kubeclient.Client
-	Namespace string
-	Name      string // of the Lease
-	State     string // ConfigMap whose epoch a Lease that was deleted goes on from
-	Identity  string // of this process, for people; made unique for each Run
+	Client    *kubeclient.Client // of the API server
+	Namespace string             // of the Lease and of the state
+	Name      string             // of the Lease
+	State     string             // ConfigMap whose epoch a Lease that was deleted goes on from
+	Identity  string             // of this process, for people; made unique for each Run
 
 	Lease time.Duration // after which a term that is not renewed may be taken over; whole seconds
 	Renew time.Duration // after which a term that was not renewed is no longer valid; less than Lease
 	Retry time.Duration // between renewals
 
-	Clock Clock
+	Clock Clock // of this machine
 	// ReleaseOnCancel gives the Lease up when the context ends, so that the next need not wait. Nothing may be written then.
 	ReleaseOnCancel bool
 	// Problem is told what keeps the Lease from being read or renewed, if set. It is not told that somebody else holds it.
