@@ -27,7 +27,7 @@ func (c *Cluster) words(attempt string, err error) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s: %s", attempt, forbidden(err))
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s: the cluster of context %q does not know you: its credentials are wrong or have expired", attempt, c.context)
+		return fmt.Errorf("%s: the cluster of context %q rejected your credentials: they are wrong or have expired", attempt, c.context)
 	case apierrors.IsNotFound(err) && nothingNamed(err):
 		return core.Diagnostics{{
 			Summary: fmt.Sprintf("the cluster of context %q has no training jobs: Quartet is not installed there", c.context),

@@ -149,7 +149,7 @@ func TestAdoptOnAnOlderCluster(t *testing.T) {
 	})
 	var warned atomic.Int64
 	r.logs = func(line string) {
-		if strings.Contains(line, "pods of others are not scheduled") {
+		if strings.Contains(line, "not scheduling pods and Jobs of others") {
 			warned.Add(1)
 		}
 	}

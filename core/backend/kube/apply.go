@@ -148,7 +148,7 @@ func (b *Backend) decideStop(j *job, next *trainingjob.Decision, c *core.Change)
 	j.leaves(next)
 	b.leave(j)
 	j.account.preemptions++
-	b.mourn(j, c)
+	b.reportStopped(j, c)
 	b.stop(j, next, b.now, trainingjob.Waiting, c.Reason.String(), "")
 	if c.Reason == core.Suspended {
 		j.account.preemptions--

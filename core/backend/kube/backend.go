@@ -75,7 +75,7 @@ type Backend struct {
 	down   atomic.Pointer[map[string]bool] // nodes that are taken for down
 	denied atomic.Pointer[time.Time]       // since when the API server says that rights lack; nil when it does not
 
-	foretelling sync.Mutex // one at a time tells what is expected
+	forecasting sync.Mutex // one at a time writes forecasts
 	outlookAt   time.Time  // when the next write for that alone may be
 
 	mutex  sync.Mutex
@@ -135,7 +135,7 @@ func (b *Backend) lead(ctx context.Context) error {
 	term, err := lead.Run(office, lead.Options{
 		Client: b.clients.Client, Namespace: b.config.Namespace, Name: leaseName, State: stateName, Identity: b.identity, Lease: b.config.Lease,
 		Renew: b.config.Lease * 2 / 3, Retry: b.config.Lease / 6, Clock: b.clock, ReleaseOnCancel: true,
-		Problem: func(err error) { b.log.Warn("the lease", "error", err) },
+		Problem: func(err error) { b.log.Warn("cannot read or renew the lease", "error", err) },
 	})
 	withdraw()
 	if err != nil {
@@ -162,7 +162,7 @@ func (b *Backend) lead(ctx context.Context) error {
 	}
 	if b.door != nil {
 		if err := b.label(ctx); err != nil {
-			b.log.Warn("this pod is not marked as the one that leads: agents may not find it", "error", err)
+			b.log.Warn("cannot label this pod as the leader: agents may not find it", "error", err)
 		}
 	}
 	b.announcer = &announcer{newRecorder(apiEvents{b.clients}, b.clock, b.log, trainingjob.SchedulerName)}
@@ -195,7 +195,7 @@ func (b *Backend) openStore(ctx context.Context) (*lead.State, error) {
 		if _, passes := errors.AsType[*core.Unavailable](b.trouble(err)); !passes || errors.Is(err, lead.ErrFenced) || errors.Is(b.fence(), core.ErrFenced) {
 			return nil, err
 		}
-		b.log.Warn("the API server", "error", err)
+		b.log.Warn("the API server does not answer", "error", err)
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -270,7 +270,7 @@ func (b *Backend) reach(ctx context.Context) error {
 	case err != nil && !apierrors.IsNotFound(err): // what somebody deleted is written again
 		return b.trouble(errors.Join(why, err))
 	}
-	b.world.mended() // the watch is set up anew by itself
+	b.world.recovered() // the watch is set up anew by itself
 	return b.trouble(nil)
 }
 
@@ -324,7 +324,7 @@ func wakes(e *core.Event, w core.Wake) float64 {
 func (b *Backend) observe(now float64) core.Observation {
 	b.now = now
 	if b.door != nil {
-		b.tellReports(now)
+		b.reportMeasurements(now)
 	}
 	told := b.events
 	b.events = nil
@@ -411,7 +411,7 @@ func (b *Backend) Replaying() bool { return false }
 
 // errNoOrders is the answer to orders that are Kubernetes' own.
 func errNoOrders(instead string) error {
-	return core.Diagnostics{{Summary: "this is for Kubernetes to do", Hint: instead}}
+	return core.Diagnostics{{Summary: "not possible here: Kubernetes does this itself", Hint: instead}}
 }
 
 // Submit refuses: jobs are created by whoever may.

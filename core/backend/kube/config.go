@@ -57,7 +57,7 @@ type Config struct {
 	// AgentListen is the address that the channel of agents listens at.
 	AgentListen string `config:"agent_listen" doc:"address that the agents' channel listens at"`
 	// AgentTLS is the folder of the certificate, key and authority of that channel.
-	AgentTLS string `config:"agent_tls" doc:"folder with tls.crt, tls.key and ca.crt of that channel; without ca.crt there is none, and jobs tell nothing"`
+	AgentTLS string `config:"agent_tls" doc:"folder with tls.crt, tls.key and ca.crt of that channel; without ca.crt there is none, and jobs report nothing"`
 	// Lease is after which time another scheduler takes over from one that is silent.
 	Lease time.Duration `config:"lease" doc:"after which another scheduler takes over from one that is silent, in whole seconds" min:"3s" max:"10m"`
 }
@@ -100,7 +100,7 @@ func New(clock lead.Clock) core.Factory[backend.Opener] {
 		Type:    "kubernetes",
 		Summary: "pods of TrainingJobs on a Kubernetes cluster, which survive the scheduler",
 		Description: "Nodes and jobs are those of the cluster, whatever the config says of them. Several schedulers may run: one leads. " +
-			"docs/kubernetes.md tells how to install it.",
+			"docs/kubernetes.md explains how to install it.",
 	}, Config{
 		Resource: "nvidia.com/gpu", Accelerator: "nvidia.com/gpu.product", SilentAfter: 40 * time.Second,
 		StartTimeout: 10 * time.Minute, RetryRefused: 15 * time.Second, Workers: 16, QPS: 5000, Burst: 10000, Lease: lead.DefaultLease,

@@ -99,7 +99,7 @@ func (b *Backend) openDoor() (*door, error) {
 	authority, err := os.ReadFile(filepath.Join(folder, authorityFile))
 	switch {
 	case address == "" && errors.Is(err, fs.ErrNotExist):
-		b.log.Info("no channel for the agents of jobs: there is no certificate", "folder", folder)
+		b.log.Info("no channel for the agents of jobs: no certificate found", "folder", folder)
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("the certificate of the agents' channel: %w", err)
@@ -141,7 +141,7 @@ func (b *Backend) openDoor() (*door, error) {
 					clear(warned)
 				}
 				warned[what] = true
-				b.log.Warn("an agent broke the protocol, or may not speak", "run", e.Job, "pod", e.Member, "error", e.Err)
+				b.log.Warn("refused an agent", "run", e.Job, "pod", e.Member, "error", e.Err)
 			}
 			d.hear(&e)
 		}

@@ -82,7 +82,7 @@ func (v *inventory) assemble(id poolID, list []*resourcev1.ResourceSlice) *pool 
 		}
 	}
 	if faulty != nil {
-		v.log.Warn("devices are left alone for which the selectors of the class fail", "driver", id.driver, "pool", id.name, "error", faulty)
+		v.log.Warn("skipping devices for which a selector of the DeviceClass fails", "driver", id.driver, "pool", id.name, "error", faulty)
 	}
 	p.nodes = slices.Sorted(maps.Keys(p.offers))
 	for _, node := range p.nodes {

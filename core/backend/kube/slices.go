@@ -141,12 +141,12 @@ func (v *inventory) set(c *class) {
 // edited takes in that a class was edited. One that is gone, or cannot be read any more, goes on as it was.
 func (v *inventory) edited(c *resourcev1.DeviceClass, gone bool) {
 	if gone {
-		v.log.Warn("the DeviceClass is gone; its devices are used as before", "class", c.Name)
+		v.log.Warn("the DeviceClass was deleted; its devices are used as before", "class", c.Name)
 		return
 	}
 	read, err := readClass(c)
 	if err != nil {
-		v.log.Warn("the DeviceClass is used as it was", "error", err)
+		v.log.Warn("cannot read the changed DeviceClass; using it as it was", "error", err)
 		return
 	}
 	v.set(read)

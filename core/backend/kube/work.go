@@ -73,7 +73,7 @@ func (b *Backend) labour(ctx context.Context, group *sync.WaitGroup) {
 				}
 				return nil
 			}, func(uid types.UID, times int, err error) {
-				b.failed("the status of a job is not written", uid, times, err)
+				b.failed("cannot write the status of a job", uid, times, err)
 			})
 		})
 	}
@@ -82,7 +82,7 @@ func (b *Backend) labour(ctx context.Context, group *sync.WaitGroup) {
 		group.Go(func() {
 			serve(b.work.units, func(key string) error { return b.adopt(ctx, key) }, func(key string, times int, err error) {
 				if tells(times) {
-					b.log.Warn("pods of others are not taken in", "pods", key, "failures", times, "error", err)
+					b.log.Warn("cannot adopt the pods of a Job, pod or group", "pods", key, "failures", times, "error", err)
 				}
 			})
 		})
@@ -182,7 +182,7 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 	if a := decided.Adopts; a != nil {
 		a.Wants = b.world.wants(&a.Unit, a.Wants)
 	} else if err := b.door.follow(&decided, tuning, seen.Pods); err != nil {
-		b.log.Warn("a job could not be told what is decided", "job", decided.Namespace+"/"+decided.Name, "error", err)
+		b.log.Warn("cannot send the decision to the agents of a job", "job", decided.Namespace+"/"+decided.Name, "error", err)
 	}
 	state, err := b.driver.Drive(ctx, decided, seen)
 	changed, over := b.keepState(j, &decided, id, seen.Pods, &state)
@@ -195,7 +195,7 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 		b.world.drove(uid)
 	}
 	if err == nil {
-		b.mend(j)
+		b.clearFailure(j)
 	}
 	b.driveLater(uid, decided.StartTimeout, left, &state)
 	return err

@@ -295,7 +295,8 @@ func (w *world) troubled() error {
 	return w.trouble
 }
 
-func (w *world) mended() {
+// recovered notes that the watches work again.
+func (w *world) recovered() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.trouble = nil

@@ -132,13 +132,13 @@ func (l *Look) lost(s Seat, pod *corev1.Pod) (loss Loss, ok bool) {
 		return is(cause, target.Reason, target.Message)
 	}
 	if bound(pod) && pod.Spec.NodeName != s.Node {
-		return is(core.CauseNeverBegan, ReasonBoundElsewhere, "somebody bound it to "+pod.Spec.NodeName)
+		return is(core.CauseNeverBegan, ReasonBoundElsewhere, "another scheduler bound it to "+pod.Spec.NodeName)
 	}
 	if why := useless(l.Node(s.Node)); why != "" && !final(pod) {
 		return is(core.CauseNodeFailed, ReasonNodeGone, "the node is "+why)
 	}
 	if pod.DeletionTimestamp != nil {
-		return is(core.CauseKilled, ReasonDeleted, "somebody deleted the pod")
+		return is(core.CauseKilled, ReasonDeleted, "the pod was deleted")
 	}
 	if pod.Status.Phase != corev1.PodFailed {
 		return Loss{}, true

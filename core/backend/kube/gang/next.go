@@ -255,7 +255,7 @@ func (p *planner) lossOf(s Seat, pod *corev1.Pod, started int) (Loss, bool) {
 		return loss, true
 	}
 	if s.Member <= started && !p.job.Adopts.remade() {
-		loss.Cause, loss.Reason, loss.Message = core.CauseKilled, ReasonGone, "somebody deleted the pod, and took our finalizer off"
+		loss.Cause, loss.Reason, loss.Message = core.CauseKilled, ReasonGone, "the pod was deleted and its finalizer removed"
 		return loss, false
 	}
 	if why := useless(p.look.Node(s.Node)); why != "" {
@@ -288,7 +288,7 @@ func (p *planner) unallocatable(loss Loss, pod *corev1.Pod) (Loss, bool) {
 	}
 	claim := p.look.claim(pod)
 	if claim != nil && isOf(claim, pod.UID) && claim.Status.Allocation != nil && !allocated(claim, devices) {
-		loss.Cause, loss.Reason, loss.Message = core.CauseDeviceLost, ReasonClaim, "somebody gave its claim other devices"
+		loss.Cause, loss.Reason, loss.Message = core.CauseDeviceLost, ReasonClaim, "its resource claim was given other devices"
 		return loss, false
 	}
 	return loss, true
