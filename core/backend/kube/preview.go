@@ -39,7 +39,7 @@ func (e *ReadError) Unwrap() error { return e.Err }
 // once, watches nothing and writes nothing. What it cannot read is a ReadError.
 func (o *Opener) Preview(ctx context.Context, snapshot string, c *core.Cluster, w *workload.Workload) (backend.Preview, error) {
 	if snapshot != "" {
-		return nil, core.Diagnostics{{Summary: "a Kubernetes cluster has no snapshots", Hint: "leave --snapshot out: the cluster is read directly"}}
+		return nil, core.Diagnostics{{Summary: "a Kubernetes cluster has no snapshots", Hint: "leave the snapshot out: the cluster is read directly"}}
 	}
 	if err := openWorkload(w); err != nil {
 		return nil, err
