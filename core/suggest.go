@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
@@ -52,6 +53,24 @@ func nearestByWords(wanted, valid []string) (nearest string) {
 // words are the parts of a name such as a_b.c.
 func words(name string) []string {
 	return strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("._-/ ", r) })
+}
+
+// mostListed is how many valid names a hint lists; of more it suggests the nearest only.
+const mostListed = 10
+
+// UnknownName reports that nothing of a kind has a name: a job or a node, say. Where says where it was looked for, as in ` in namespace "x"`, or
+// is empty. The hint lists the valid names if these are few, and the nearest of them otherwise.
+func UnknownName(noun, name, where string, valid []string) Diagnostics {
+	d := Diagnostic{Summary: fmt.Sprintf("there is no %s %q%s", noun, name, where)}
+	nearest := Nearest(name, valid)
+	switch {
+	case len(valid) == 0:
+	case len(valid) <= mostListed:
+		d.Hint = SuggestHint(name, noun+"s", valid)
+	case nearest != "":
+		d.Hint = fmt.Sprintf("did you mean %q?", nearest)
+	}
+	return Diagnostics{d}
 }
 
 // SuggestHint is the hint for an unknown name: `did you mean "x"? valid keys: a, b`. The noun names what is listed. A name that is valid is

@@ -62,7 +62,7 @@ func (s *Server) order(ctx context.Context, job string, do func() error) error {
 }
 
 func (s *Server) unknownJob(job string) error {
-	return unknown("job", job, s.board.jobNames(suggestFrom))
+	return core.UnknownName("job", job, "", s.board.jobNames(suggestFrom))
 }
 
 // SetHealth drains a node, or makes it ready again.
@@ -77,7 +77,7 @@ func (s *Server) SetHealth(ctx context.Context, r *controlv1.SetHealthRequest) (
 		return nil, invalid("a node cannot be made %q; valid values: %s, %s", r.GetHealth(), core.Ready, core.Draining)
 	}
 	if !s.board.hasNode(r.GetNode()) {
-		return nil, unknown("node", r.GetNode(), s.board.nodeNames())
+		return nil, core.UnknownName("node", r.GetNode(), "", s.board.nodeNames())
 	}
 	if err := s.backend.SetHealth(ctx, r.GetNode(), health); err != nil {
 		return nil, err

@@ -142,22 +142,5 @@ func plainly(message string) string {
 // GRPCStatus lets status.Code look inside.
 func (e *callError) GRPCStatus() *status.Status { return e.Status }
 
-// suggestFrom bounds how many names an unknown one is compared with, and listed how many are told in full.
-const (
-	suggestFrom = 10_000
-	listed      = 10
-)
-
-// unknown tells that there is no job or node of a name, and which one may have been meant.
-func unknown(noun, name string, valid []string) error {
-	d := core.Diagnostic{Summary: fmt.Sprintf("there is no %s %q", noun, name)}
-	nearest := core.Nearest(name, valid)
-	switch {
-	case len(valid) == 0:
-	case len(valid) <= listed:
-		d.Hint = core.SuggestHint(name, noun+"s", valid)
-	case nearest != "":
-		d.Hint = fmt.Sprintf("did you mean %q?", nearest)
-	}
-	return core.Diagnostics{d}
-}
+// suggestFrom bounds how many names an unknown one is compared with.
+const suggestFrom = 10_000

@@ -21,7 +21,7 @@ import (
 
 // StatusError is an answer of the API server that is a refusal.
 type StatusError struct {
-	Method, Path string
+	Method, Path string // of the request
 	Code         int    // of HTTP
 	Status, Body string // the code in words, and what the API server says about it
 }
@@ -103,11 +103,11 @@ func (c *Cluster) client() (*http.Client, error) {
 
 // Pool is nodes that are alike.
 type Pool struct {
-	Name        string // nodes are NAME-0, NAME-1, …
-	Count       int
-	Devices     int    // of each
-	Accelerator string // type; empty for none
-	Labels      map[string]string
+	Name        string            // nodes are NAME-0, NAME-1, …
+	Count       int               // of nodes
+	Devices     int               // of each
+	Accelerator string            // type; empty for none
+	Labels      map[string]string // beside those of the type and the host
 }
 
 // The resource and the label by which nodes of NVIDIA devices are known.

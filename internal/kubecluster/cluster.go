@@ -36,14 +36,14 @@ type Options struct {
 
 // Cluster is a control plane that runs. It is kept in the file cluster.json of its folder.
 type Cluster struct {
-	Dir        string
+	Dir        string // of its files
 	Kubeconfig string // path
 	Server     string // URL of the API server
 	Token      string // of an administrator
 
-	Options   Options
-	EtcdPort  int
-	Processes map[string]*Process
+	Options   Options             // that it was started with
+	EtcdPort  int                 // of this machine, at which etcd listens
+	Processes map[string]*Process // its programs by name
 }
 
 const (

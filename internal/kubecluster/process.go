@@ -15,11 +15,11 @@ import (
 
 // Process is a program that runs.
 type Process struct {
-	Path  string
-	Args  []string
-	Log   string // file
-	PID   int
-	Began string // when, as the kernel counts: another process may get the number of one that ended
+	Path  string   // of the program
+	Args  []string // of the program
+	Log   string   // file
+	PID   int      // number of the process
+	Began string   // when, as the kernel counts: another process may get the number of one that ended
 }
 
 // start starts the program, whose output goes on in its log.

@@ -18,10 +18,10 @@ import (
 
 // Config says where to train.
 type Config struct {
-	Cluster *kubecluster.Cluster
-	Dir     string           // of tokens, and of what was done up to the last checkpoints. It is made if it is not there
-	Clock   func() time.Time // stamps the ends of pods
-	Log     *slog.Logger     // may be nil
+	Cluster *kubecluster.Cluster // whose pods are played
+	Dir     string               // of tokens, and of what was done up to the last checkpoints. It is made if it is not there
+	Clock   func() time.Time     // stamps the ends of pods
+	Log     *slog.Logger         // may be nil
 }
 
 // period is how often all train a bit.

@@ -63,14 +63,7 @@ func run(ctx context.Context, args []string) error {
 	case "build":
 		return kubecluster.Build(ctx, *module, *bin, os.Stderr)
 	case "down":
-		c, err := kubecluster.Open(*dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // there is nothing to end
-		}
-		if err != nil {
-			return err
-		}
-		return errors.Join(c.Stop(), os.RemoveAll(c.Dir))
+		return down(*dir)
 	case "up":
 		if _, err := kubecluster.Open(*dir); err == nil {
 			return fmt.Errorf("a cluster is in %s already: end it with 'go run ./tools/kube down'", *dir)
@@ -78,22 +71,8 @@ func run(ctx context.Context, args []string) error {
 		if err := kubecluster.Build(ctx, *module, *bin, os.Stderr); err != nil {
 			return err
 		}
-		c, err := kubecluster.Start(ctx, kubecluster.Options{Bin: *bin, Dir: *dir, Scheduler: *scheduler})
-		if err != nil {
-			return err
-		}
-		if err := c.AddNodes(ctx, kubecluster.Pool{Name: "node", Count: *nodes, Devices: *devices, Accelerator: *accelerator}); err != nil {
-			return errors.Join(err, c.Stop())
-		}
-		if err := addTrainee(c); err != nil {
-			return errors.Join(err, c.Stop())
-		}
-		now := time.Now() //nolint:forbidigo // a certificate holds from now on
-		if err := kubecluster.WriteCertificate(filepath.Join(c.Dir, "agent"), now); err != nil {
-			return errors.Join(err, c.Stop())
-		}
-		fmt.Println(c.Kubeconfig)
-		return nil
+		return up(ctx, kubecluster.Options{Bin: *bin, Dir: *dir, Scheduler: *scheduler},
+			kubecluster.Pool{Name: "node", Count: *nodes, Devices: *devices, Accelerator: *accelerator})
 	case play:
 		c, err := kubecluster.Open(*dir)
 		if err != nil {
@@ -107,6 +86,38 @@ func run(ctx context.Context, args []string) error {
 	default:
 		return fmt.Errorf("there is no command %q; %s", args[0], usage)
 	}
+}
+
+// up starts a cluster with nodes, and prints its kubeconfig.
+func up(ctx context.Context, o kubecluster.Options, nodes kubecluster.Pool) error {
+	c, err := kubecluster.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := c.AddNodes(ctx, nodes); err != nil {
+		return errors.Join(err, c.Stop())
+	}
+	if err := addTrainee(c); err != nil {
+		return errors.Join(err, c.Stop())
+	}
+	now := time.Now() //nolint:forbidigo // a certificate holds from now on
+	if err := kubecluster.WriteCertificate(filepath.Join(c.Dir, "agent"), now); err != nil {
+		return errors.Join(err, c.Stop())
+	}
+	fmt.Println(c.Kubeconfig)
+	return nil
+}
+
+// down ends a cluster and removes its folder.
+func down(dir string) error {
+	c, err := kubecluster.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // there is nothing to end
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.Stop(), os.RemoveAll(c.Dir))
 }
 
 const trainee = "trainee"

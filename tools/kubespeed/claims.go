@@ -29,10 +29,10 @@ func (s *settings) class() string {
 func (r *rig) publish(ctx context.Context) error {
 	class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: deviceClass}}
 	class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", driver)}}}
-	if _, err := r.client.ResourceV1().DeviceClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
+	if _, err := r.client.DeviceClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	nodes, err := r.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := r.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (r *rig) publish(ctx context.Context) error {
 		for d := range r.devices {
 			slice.Spec.Devices = append(slice.Spec.Devices, resourcev1.Device{Name: fmt.Sprint("gpu-", d)})
 		}
-		_, err := r.client.ResourceV1().ResourceSlices().Create(ctx, slice, metav1.CreateOptions{})
+		_, err := r.client.ResourceSlices().Create(ctx, slice, metav1.CreateOptions{})
 		return err
 	})
 }
@@ -61,11 +61,11 @@ func (r *rig) create(ctx context.Context, pod *corev1.Pod) error {
 				DeviceClassName: deviceClass, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1,
 			},
 		}}
-		if _, err := r.client.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{}); err != nil {
+		if _, err := r.client.ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{}); err != nil {
 			return err
 		}
 		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: request, ResourceClaimName: &pod.Name}}
 	}
-	_, err := r.client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+	_, err := r.client.Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 	return err
 }

@@ -25,10 +25,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 	"github.com/quartet-sched/quartet/internal/kubecluster"
 )
@@ -37,14 +37,16 @@ const (
 	namespace = "speed"
 	scheduler = "kube-scheduler"
 	warmUp    = "warm-up" // a pod
+
+	namespacePath = "/api/v1/namespaces/" + namespace // in the API
 )
 
 // rig is a control plane, and a client.
 type rig struct {
 	*settings
 	cluster *kubecluster.Cluster
-	client  kubernetes.Interface
-	jobs    trainingjob.Interface
+	client  *kubeclient.Client
+	jobs    *trainingjob.Objects
 	models  []corev1.Pod // those of the first turn, as they were created
 
 	mutex   sync.Mutex
@@ -70,21 +72,9 @@ func (r *rig) furnish(ctx context.Context) error {
 	if err := r.cluster.Kill(scheduler); err != nil { // until it is its turn
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", r.cluster.Kubeconfig)
-	if err != nil {
+	if err := r.connect(); err != nil {
 		return err
 	}
-	config.QPS = -1
-	plain := *config
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	if r.client, err = kubernetes.NewForConfig(config); err != nil {
-		return err
-	}
-	jobs, err := trainingjob.NewClient(&plain)
-	if err != nil {
-		return err
-	}
-	r.jobs = jobs.Of(namespace)
 	definition, err := yaml.YAMLToJSON(trainingjob.Definition())
 	if err != nil {
 		return err
@@ -92,7 +82,7 @@ func (r *rig) furnish(ctx context.Context) error {
 	if _, err := r.cluster.Do(ctx, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", json.RawMessage(definition)); err != nil {
 		return err
 	}
-	if _, err := r.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+	if _, err := r.cluster.Do(ctx, "POST", "/api/v1/namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		return err
 	}
 	pool := kubecluster.Pool{Name: "node", Count: r.nodes, Devices: r.devices, Accelerator: "a100"}
@@ -108,18 +98,36 @@ func (r *rig) furnish(ctx context.Context) error {
 		}
 	}
 	if err := await(ctx, "the cluster is ready", func() bool {
-		if _, err := r.client.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{}); err != nil {
+		if _, err := r.cluster.Do(ctx, "GET", namespacePath+"/serviceaccounts/default", nil); err != nil {
 			return false
 		}
 		if _, err := r.jobs.List(ctx, metav1.ListOptions{}); err != nil {
 			return false
 		}
-		list, err := r.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		list, err := r.client.Nodes().List(ctx, metav1.ListOptions{})
 		return err == nil && !slices.ContainsFunc(list.Items, func(n corev1.Node) bool { return len(n.Spec.Taints) > 0 })
 	}); err != nil {
 		return err
 	}
 	go r.look(ctx)
+	return nil
+}
+
+// connect makes the clients of the control plane.
+func (r *rig) connect() error {
+	config, err := clientcmd.BuildConfigFromFlags("", r.cluster.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	if r.client, err = kubeclient.New(config); err != nil {
+		return err
+	}
+	jobs, err := trainingjob.NewClient(config)
+	if err != nil {
+		return err
+	}
+	r.jobs = jobs.Of(namespace)
 	return nil
 }
 
@@ -144,7 +152,7 @@ func await(ctx context.Context, what string, ask func() bool) error {
 func (r *rig) look(ctx context.Context) {
 	version := ""
 	for ctx.Err() == nil {
-		w, err := r.client.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+		w, err := r.client.Pods(namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 		if err != nil {
 			if version = ""; ctx.Err() == nil && !apierrors.IsGone(err) && !apierrors.IsResourceExpired(err) {
 				<-after(50 * time.Millisecond)
@@ -309,7 +317,7 @@ func (r *rig) empty(ctx context.Context, turn int) error {
 
 // learn remembers the pods of a turn, for kube-scheduler.
 func (r *rig) learn(ctx context.Context) error {
-	list, err := r.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	list, err := r.client.Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -331,7 +339,7 @@ func (r *rig) still(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	leases := r.client.CoordinationV1().Leases(namespace)
+	leases := r.client.Leases(namespace)
 	w, err := leases.Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -363,20 +371,7 @@ func (r *rig) theirs(ctx context.Context, turn int) error {
 	if err := r.cluster.Restart(scheduler); err != nil {
 		return err
 	}
-	pods := r.client.CoreV1().Pods(namespace)
-	var atOnce int64
-	warm := r.models[0].DeepCopy()
-	warm.Name = warmUp
-	if err := r.create(ctx, warm); err != nil {
-		return err
-	}
-	if err := await(ctx, "kube-scheduler schedules", func() bool {
-		p, err := pods.Get(ctx, warmUp, metav1.GetOptions{})
-		return err == nil && p.Spec.NodeName != ""
-	}); err != nil {
-		return err
-	}
-	if err := pods.Delete(ctx, warmUp, metav1.DeleteOptions{GracePeriodSeconds: &atOnce}); err != nil {
+	if err := r.warmUp(ctx); err != nil {
 		return err
 	}
 	before, err := r.writes(ctx)
@@ -409,19 +404,45 @@ func (r *rig) theirs(ctx context.Context, turn int) error {
 	if err := r.cluster.Kill(scheduler); err != nil {
 		return err
 	}
+	return r.clear(ctx)
+}
+
+// warmUp waits until kube-scheduler schedules.
+func (r *rig) warmUp(ctx context.Context) error {
+	pods := r.client.Pods(namespace)
+	warm := r.models[0].DeepCopy()
+	warm.Name = warmUp
+	if err := r.create(ctx, warm); err != nil {
+		return err
+	}
+	if err := await(ctx, "kube-scheduler schedules", func() bool {
+		p, err := pods.Get(ctx, warmUp, metav1.GetOptions{})
+		return err == nil && p.Spec.NodeName != ""
+	}); err != nil {
+		return err
+	}
+	var atOnce int64
+	return pods.Delete(ctx, warmUp, metav1.DeleteOptions{GracePeriodSeconds: &atOnce})
+}
+
+// clear deletes all pods and claims, and waits until they are gone.
+func (r *rig) clear(ctx context.Context) error {
+	var atOnce int64
 	// An API server gives up after a minute, however many are left.
 	if err := await(ctx, "pods are deleted", func() bool {
-		return pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &atOnce}, metav1.ListOptions{}) == nil
+		_, err := r.cluster.Do(ctx, "DELETE", namespacePath+"/pods", &metav1.DeleteOptions{GracePeriodSeconds: &atOnce})
+		return err == nil
 	}); err != nil {
 		return err
 	}
 	if err := await(ctx, "claims are deleted", func() bool {
-		return r.client.ResourceV1().ResourceClaims(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}) == nil
+		_, err := r.cluster.Do(ctx, "DELETE", "/apis/resource.k8s.io/v1/namespaces/"+namespace+"/resourceclaims", nil)
+		return err == nil
 	}); err != nil {
 		return err
 	}
 	if err := await(ctx, "claims are gone", func() bool {
-		list, err := r.client.ResourceV1().ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
+		list, err := r.client.ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
 		return err == nil && len(list.Items) == 0
 	}); err != nil {
 		return err

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
@@ -27,15 +27,15 @@ type Access struct {
 
 // Options are what a cluster is opened with besides.
 type Options struct {
-	Now   func() time.Time
-	After func(time.Duration) <-chan time.Time
-	Note  func(format string, args ...any) // tells the user; nil for nobody
-	Image string                           // that the jobs of job files run; empty for none
+	Now   func() time.Time                     // clock
+	After func(time.Duration) <-chan time.Time // timer of that clock
+	Note  func(format string, args ...any)     // tells the user; nil for nobody
+	Image string                               // that the jobs of job files run; empty for none
 }
 
 // Cluster is a cluster as one person may use it.
 type Cluster struct {
-	api       kubernetes.Interface
+	api       *kubeclient.Client
 	jobs      *trainingjob.Client
 	context   string
 	server    string
@@ -77,7 +77,7 @@ func Open(a Access, o Options) (*Cluster, error) {
 	access.QPS, access.Burst = requests, atOnce
 	access.WarningHandler = rest.NoWarnings{}
 	c := &Cluster{context: name, server: access.Host, namespace: namespace, given: a.Namespace != "", options: o}
-	if c.api, err = kubernetes.NewForConfig(access); err != nil {
+	if c.api, err = kubeclient.New(access); err != nil {
 		return nil, err
 	}
 	if c.jobs, err = trainingjob.NewClient(access); err != nil {

@@ -27,7 +27,7 @@ func (c *Cluster) words(attempt string, err error) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s: %s", attempt, forbidden(err))
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s: the cluster of context %q does not know you: its credentials are wrong or have expired", attempt, c.context)
+		return fmt.Errorf("%s: the cluster of context %q rejected your credentials: they are wrong or have expired", attempt, c.context)
 	case apierrors.IsNotFound(err) && nothingNamed(err):
 		return core.Diagnostics{{
 			Summary: fmt.Sprintf("the cluster of context %q has no training jobs: Quartet is not installed there", c.context),
@@ -66,19 +66,4 @@ func forbidden(err error) string {
 // nothingNamed reports whether it is the resource that is not there, and no object of it.
 func nothingNamed(err error) bool {
 	return strings.Contains(err.Error(), "the server could not find the requested resource")
-}
-
-// unknown tells that there is no job or node of a name, and which may have been meant.
-func unknown(noun, name, where string, valid []string) error {
-	d := core.Diagnostic{Summary: fmt.Sprintf("there is no %s %q%s", noun, name, where)}
-	const listed = 10
-	nearest := core.Nearest(name, valid)
-	switch {
-	case len(valid) == 0:
-	case len(valid) <= listed:
-		d.Hint = core.SuggestHint(name, noun+"s", valid)
-	case nearest != "":
-		d.Hint = fmt.Sprintf("did you mean %q?", nearest)
-	}
-	return core.Diagnostics{d}
 }

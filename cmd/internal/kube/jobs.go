@@ -90,7 +90,7 @@ func (c *Cluster) noJob(ctx context.Context, name string) error {
 	for i := range objects {
 		names = append(names, objects[i].Name)
 	}
-	return unknown("job", name, " in "+c.where(), names)
+	return core.UnknownName("job", name, " in "+c.where(), names)
 }
 
 // Cancel deletes a job that has not ended. One that has stays to be looked at.
@@ -271,15 +271,7 @@ func history(t *trainingjob.TrainingJob) []*controlv1.Decision {
 		list = append(list, &controlv1.Decision{AtSeconds: first, What: core.Start.String()})
 	}
 	if d != nil {
-		one := &controlv1.Decision{
-			Round: count(int(d.Round)), AtSeconds: clock(t, d.AtSeconds), What: core.Start.String(), By: d.By, Seats: seatsOf(d), Tuning: tuningOf(d.Tuning),
-		}
-		if d.Stop { // what ends a run leaves round and moment of its decision as they were
-			one.What = core.Stop.String()
-			if r := t.Status.Condition(trainingjob.ConditionRunning); r != nil {
-				one.AtSeconds = max(one.GetAtSeconds(), seconds(r.LastTransitionTime.Time))
-			}
-		}
+		one := decisionOf(t, d)
 		decided = one.GetAtSeconds()
 		if !d.Stop || !t.Status.State.Ended() { // how it ended is told below
 			list = append(list, one)
@@ -295,25 +287,46 @@ func history(t *trainingjob.TrainingJob) []*controlv1.Decision {
 		if decided-one.GetAtSeconds() < 1 { // conditions have whole seconds: what follows from a decision does not come before it
 			one.AtSeconds = max(one.GetAtSeconds(), decided)
 		}
-		switch yes := condition.Status == metav1.ConditionTrue; {
-		case kind == trainingjob.ConditionRunning && yes:
-			one.What, one.Reason = core.JobStarted.String(), ""
-		case kind == trainingjob.ConditionRunning && waits(t.Status.State):
-			one.What = core.Defer.String()
-		case kind == trainingjob.ConditionDegraded && yes:
-			one.What = "degraded"
-		case kind == trainingjob.ConditionFinished && yes:
-			one.What = string(t.Status.State)
-			if strings.EqualFold(one.GetReason(), one.GetWhat()) {
-				one.Reason = ""
-			}
-		default:
-			continue
+		if nameCondition(one, condition, t.Status.State) {
+			list = append(list, one)
 		}
-		list = append(list, one)
 	}
 	slices.SortStableFunc(list, func(a, b *controlv1.Decision) int { return cmp.Compare(a.GetAtSeconds(), b.GetAtSeconds()) })
 	return list
+}
+
+// decisionOf is the last decision on a job.
+func decisionOf(t *trainingjob.TrainingJob, d *trainingjob.Decision) *controlv1.Decision {
+	one := &controlv1.Decision{
+		Round: count(int(d.Round)), AtSeconds: clock(t, d.AtSeconds), What: core.Start.String(), By: d.By, Seats: seatsOf(d), Tuning: tuningOf(d.Tuning),
+	}
+	if d.Stop { // what ends a run leaves round and moment of its decision as they were
+		one.What = core.Stop.String()
+		if r := t.Status.Condition(trainingjob.ConditionRunning); r != nil {
+			one.AtSeconds = max(one.GetAtSeconds(), seconds(r.LastTransitionTime.Time))
+		}
+	}
+	return one
+}
+
+// nameCondition names what a condition of a job in a state says; false for nothing.
+func nameCondition(one *controlv1.Decision, c *metav1.Condition, state trainingjob.State) bool {
+	switch yes := c.Status == metav1.ConditionTrue; {
+	case c.Type == trainingjob.ConditionRunning && yes:
+		one.What, one.Reason = core.JobStarted.String(), ""
+	case c.Type == trainingjob.ConditionRunning && waits(state):
+		one.What = core.Defer.String()
+	case c.Type == trainingjob.ConditionDegraded && yes:
+		one.What = "degraded"
+	case c.Type == trainingjob.ConditionFinished && yes:
+		one.What = string(state)
+		if strings.EqualFold(one.GetReason(), one.GetWhat()) {
+			one.Reason = ""
+		}
+	default:
+		return false
+	}
+	return true
 }
 
 // waits reports whether the condition of a job in this state says what it waits for.

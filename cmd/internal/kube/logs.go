@@ -22,7 +22,13 @@ import (
 
 // Pod is a pod of a job: one of its members.
 type Pod struct {
-	Name, Run, Node, Devices, Ranks, Phase, Why string
+	Name    string // of the pod
+	Run     string // number of the start of its job
+	Node    string // "-" for none
+	Devices string // ranges of indices, such as "0-3,6"
+	Ranks   string // of its replicas, such as "0-3"
+	Phase   string // as kubectl shows it
+	Why     string // what keeps it from running, or ended it; empty for nothing
 }
 
 // Pods lists the pods of a job that are there, those of its last run last.
@@ -58,7 +64,7 @@ func (c *Cluster) pods(ctx context.Context, t *trainingjob.TrainingJob) ([]corev
 
 func (c *Cluster) podsOf(ctx context.Context, t *trainingjob.TrainingJob) ([]corev1.Pod, error) {
 	labels := (&gang.Job{Name: t.Name}).Labels()
-	list, err := c.api.CoreV1().Pods(t.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: labels})})
+	list, err := c.api.Pods(t.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: labels})})
 	if err != nil {
 		return nil, err
 	}
@@ -116,24 +122,18 @@ func (c *Cluster) ReadLog(ctx context.Context, l backend.Log, to io.Writer) erro
 		if err != nil {
 			return err
 		}
+		if !l.Follow {
+			return c.readOnce(ctx, l, t, pods, to)
+		}
 		p := holder(pods, l.Rank)
-		switch {
-		case p != nil && !read[string(p.UID)]:
-			began, err := c.copyLog(ctx, p, l.Follow, to)
+		if p != nil && !read[string(p.UID)] {
+			began, err := c.copyLog(ctx, p, true, to)
 			if err != nil {
 				return err
 			}
 			if read[string(p.UID)] = began; began {
-				if !l.Follow {
-					return nil
-				}
 				continue // to see whether the job has ended
 			}
-			if !l.Follow {
-				return fmt.Errorf("read the log of job %q: its pod %q has not begun: %s", l.Job, p.Name, cmp.Or(whyOf(p), phaseOf(p)))
-			}
-		case p == nil && !l.Follow:
-			return noPod(t, pods, l.Rank)
 		}
 		if t.Status.State.Ended() {
 			if len(read) == 0 && p == nil {
@@ -147,6 +147,19 @@ func (c *Cluster) ReadLog(ctx context.Context, l backend.Log, to io.Writer) erro
 		case <-c.options.After(lookAgain):
 		}
 	}
+}
+
+// readOnce writes what the pod of a rank put out so far.
+func (c *Cluster) readOnce(ctx context.Context, l backend.Log, t *trainingjob.TrainingJob, pods []corev1.Pod, to io.Writer) error {
+	p := holder(pods, l.Rank)
+	if p == nil {
+		return noPod(t, pods, l.Rank)
+	}
+	began, err := c.copyLog(ctx, p, false, to)
+	if err == nil && !began {
+		err = fmt.Errorf("read the log of job %q: its pod %q has not begun: %s", l.Job, p.Name, cmp.Or(whyOf(p), phaseOf(p)))
+	}
+	return err
 }
 
 // holder is the pod of the last run that has a rank; nil for none.
@@ -179,7 +192,7 @@ func (c *Cluster) copyLog(ctx context.Context, p *corev1.Pod, follow bool, to io
 	if len(p.Spec.Containers) > 0 {
 		options.Container = p.Spec.Containers[0].Name
 	}
-	stream, err := c.api.CoreV1().Pods(p.Namespace).GetLogs(p.Name, options).Stream(ctx)
+	stream, err := c.api.Pods(p.Namespace).Log(p.Name, options).Stream(ctx)
 	switch {
 	case apierrors.IsBadRequest(err): // it waits to start
 		return false, nil

@@ -168,7 +168,7 @@ func TestWords(t *testing.T) {
 			`list training jobs: user "anna" may not list trainingjobs in the whole cluster; an administrator grants it: a cluster role with list of trainingjobs`,
 		},
 		"a webhook": {refuse(403, metav1.StatusReasonForbidden, "the webhook says no"), "list training jobs: the webhook says no"},
-		"nobody":    {refuse(401, metav1.StatusReasonUnauthorized, "Unauthorized"), `list training jobs: the cluster of context "c" does not know you: its credentials are wrong or have expired`},
+		"nobody":    {refuse(401, metav1.StatusReasonUnauthorized, "Unauthorized"), `list training jobs: the cluster of context "c" rejected your credentials: they are wrong or have expired`},
 		"not installed": {
 			refuse(404, metav1.StatusReasonNotFound, "the server could not find the requested resource"),
 			`the cluster of context "c" has no training jobs: Quartet is not installed there; an administrator installs it: "quartet kube manifests | kubectl apply -f -"`,

@@ -29,7 +29,7 @@ var accelerators = []string{"nvidia.com/gpu.product", "quartet.sched/accelerator
 
 // Nodes lists the nodes that have devices, with how many of them jobs hold by what was decided.
 func (c *Cluster) Nodes(ctx context.Context) ([]*controlv1.Node, error) {
-	list, err := c.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	list, err := c.api.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, c.words("list nodes", err)
 	}
@@ -128,9 +128,9 @@ func (c *Cluster) SetHealth(ctx context.Context, name string, h core.Health) err
 		attempt = fmt.Sprintf("drain node %q", name)
 	}
 	patch := fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, drain)
-	n, err := c.api.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	n, err := c.api.Nodes().Patch(ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
-		list, err := c.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		list, err := c.api.Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return c.words("list nodes", err)
 		}
@@ -138,7 +138,7 @@ func (c *Cluster) SetHealth(ctx context.Context, name string, h core.Health) err
 		for i := range list.Items {
 			names = append(names, list.Items[i].Name)
 		}
-		return unknown("node", name, "", names)
+		return core.UnknownName("node", name, "", names)
 	}
 	if err != nil {
 		return c.words(attempt, err)

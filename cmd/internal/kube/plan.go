@@ -27,7 +27,7 @@ const (
 // usual one.
 func (c *Cluster) Composition(ctx context.Context) (string, error) {
 	namespace := cmp.Or(c.Home(), home)
-	m, err := c.api.CoreV1().ConfigMaps(namespace).Get(ctx, compositionName, metav1.GetOptions{})
+	m, err := c.api.ConfigMaps(namespace).Get(ctx, compositionName, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return "", c.words("read the composition of the scheduler", err)
 	}

@@ -19,7 +19,7 @@ func (c *Cluster) Start(ctx context.Context, manifest []byte) (string, error) {
 		return "", err
 	}
 	name := c.namespace + "/" + job.Name
-	_, err := c.api.BatchV1().Jobs(c.namespace).Create(ctx, &job, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	_, err := c.api.Jobs(c.namespace).Create(ctx, &job, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 	if apierrors.IsAlreadyExists(err) {
 		return "", core.Diagnostics{{
 			Summary: fmt.Sprintf("there is a job %s on the cluster of context %q already", name, c.context),

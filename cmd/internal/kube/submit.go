@@ -90,7 +90,7 @@ func (c *Cluster) noteTooLarge(ctx context.Context, list []declared) {
 	if most.DevicesPerReplica() == 1 {
 		return // any node with devices has it
 	}
-	nodes, err := c.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"}) // as the API server remembers them
+	nodes, err := c.api.Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"}) // as the API server remembers them
 	if err != nil {
 		return
 	}

@@ -52,11 +52,11 @@ type doorstep struct {
 // mayAdopt reports whether pods of others can be taken in. Where not, it is told once.
 func (b *Backend) mayAdopt(ctx context.Context) bool {
 	if b.config.DeviceClass != "" {
-		b.log.Info("pods of others are not scheduled: it needs an extended resource, and devices are given by claims")
+		b.log.Info("not scheduling pods and Jobs of others: that needs an extended resource, and device_class is set")
 		return false
 	}
-	if _, err := b.clients.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-		b.log.Warn("pods of others are not scheduled: `quartet kube manifests` prints the roles that it takes", "error", err)
+	if _, err := b.clients.Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+		b.log.Warn("not scheduling pods and Jobs of others: rights are missing; apply what `quartet kube manifests` prints", "error", err)
 		return false
 	}
 	return true
@@ -148,7 +148,7 @@ func (b *Backend) create(ctx context.Context, f *found, spec *trainingjob.Spec) 
 		b.doorstep.closed = true
 		b.doorstep.Unlock()
 		if !told {
-			b.log.Warn("pods of others are not scheduled: apply what `quartet kube crd` and `quartet kube manifests` print", "error", err)
+			b.log.Warn("not scheduling pods and Jobs of others: apply what `quartet kube crd` and `quartet kube manifests` print", "error", err)
 		}
 		b.work.units.AddAfter(f.unit.Key(), adoptAgain)
 		return nil
@@ -383,7 +383,7 @@ func (b *Backend) remark(f *found, reason, why string) {
 	b.doorstep.told[key] = why
 	b.doorstep.Unlock()
 	if !told && b.announcer != nil {
-		b.announcer.recorder.Event(f.tell, corev1.EventTypeWarning, reason, why)
+		b.announcer.recorder.record(f.tell, corev1.EventTypeWarning, reason, why)
 	}
 }
 

@@ -103,7 +103,7 @@ func TestAbandoned(t *testing.T) {
 	}, "x", "y")
 	mirror := r.mirrorOf(pods[0].UID)
 	r.await("it is decided", func() bool { return r.job(mirror).Status.Replicas == 2 })
-	if err := r.admin.CoreV1().Pods(r.namespace).Delete(t.Context(), "y", metav1.DeleteOptions{}); err != nil {
+	if err := r.admin.Pods(r.namespace).Delete(t.Context(), "y", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.hears("job_interrupted " + mirror + " start_timeout")
@@ -149,7 +149,7 @@ func TestAdoptOnAnOlderCluster(t *testing.T) {
 	})
 	var warned atomic.Int64
 	r.logs = func(line string) {
-		if strings.Contains(line, "pods of others are not scheduled") {
+		if strings.Contains(line, "not scheduling pods and Jobs of others") {
 			warned.Add(1)
 		}
 	}
@@ -178,7 +178,7 @@ func TestAdoptOnAnOlderCluster(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		_, err = all.BatchV1().Jobs("").List(t.Context(), metav1.ListOptions{Limit: 1})
+		_, err = all.Jobs("").List(t.Context(), metav1.ListOptions{Limit: 1})
 		return err == nil
 	})
 	s = r.schedule(nil)

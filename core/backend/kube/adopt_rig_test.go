@@ -54,7 +54,7 @@ func (r *rig) submitBatch(name string, b batch) *batchv1.Job {
 	if b.edit != nil {
 		b.edit(job)
 	}
-	created, err := r.admin.BatchV1().Jobs(r.namespace).Create(r.Context(), job, metav1.CreateOptions{})
+	created, err := r.admin.Jobs(r.namespace).Create(r.Context(), job, metav1.CreateOptions{})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func (r *rig) mirrorOf(uid types.UID) (name string) {
 
 func (r *rig) batch(name string) *batchv1.Job {
 	r.Helper()
-	job, err := r.admin.BatchV1().Jobs(r.namespace).Get(r.Context(), name, metav1.GetOptions{})
+	job, err := r.admin.Jobs(r.namespace).Get(r.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func (r *rig) submitPods(run time.Duration, edit func(*corev1.Pod), names ...str
 		if edit != nil {
 			edit(pod)
 		}
-		created, err := r.admin.CoreV1().Pods(r.namespace).Create(r.Context(), pod, metav1.CreateOptions{})
+		created, err := r.admin.Pods(r.namespace).Create(r.Context(), pod, metav1.CreateOptions{})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func (r *rig) bound(name string) (count int) {
 // editBatch changes a Job.
 func (r *rig) editBatch(name, change string) {
 	r.Helper()
-	if _, err := r.admin.BatchV1().Jobs(r.namespace).Patch(r.Context(), name, types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
+	if _, err := r.admin.Jobs(r.namespace).Patch(r.Context(), name, types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -136,7 +136,7 @@ func (r *rig) editBatch(name, change string) {
 func (r *rig) hearsOf(uid types.UID, reason string) (message string) {
 	r.Helper()
 	r.await("an Event "+reason, func() bool {
-		list, err := r.admin.CoreV1().Events(r.namespace).List(r.Context(), metav1.ListOptions{})
+		list, err := r.admin.Events(r.namespace).List(r.Context(), metav1.ListOptions{})
 		if err != nil {
 			return false
 		}

@@ -12,7 +12,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -112,7 +111,7 @@ func twoJobs(r *rig) {
 		r.Errorf("%d pods of the second Job are bound, and %d of the first", count, r.bound("first"))
 	}
 	r.hearsOf(job.UID, "WaitingForDevices")
-	if err := r.admin.BatchV1().Jobs(r.namespace).Delete(r.Context(), "first", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+	if err := r.admin.Jobs(r.namespace).Delete(r.Context(), "first", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
 		r.Fatal(err)
 	}
 	s.hears("job_finished " + second)
@@ -186,7 +185,7 @@ func deletedJob(r *rig) {
 	s := begin(r)
 	mirror := r.mirrorOf(r.submitBatch("all", batch{pods: 4}).UID)
 	s.hears("job_started " + mirror)
-	if err := r.admin.BatchV1().Jobs(r.namespace).Delete(r.Context(), "all", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+	if err := r.admin.Jobs(r.namespace).Delete(r.Context(), "all", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
 		r.Fatal(err)
 	}
 	s.hears("job_cancelled " + mirror)
@@ -297,7 +296,7 @@ func nodeOfJob(r *rig) {
 	s.hears("node_added c")
 	mirror := r.mirrorOf(r.submitBatch("two", batch{pods: 4}).UID)
 	s.hears("job_started " + mirror)
-	if err := r.admin.CoreV1().Nodes().Delete(r.Context(), r.node("a"), metav1.DeleteOptions{}); err != nil {
+	if err := r.admin.Nodes().Delete(r.Context(), r.node("a"), metav1.DeleteOptions{}); err != nil {
 		r.Fatal(err)
 	}
 	s.hears("job_interrupted " + mirror + " node_failed")
@@ -315,9 +314,7 @@ func evictedPod(r *rig) {
 	uncounted := r.podsOfBatch("two")[0]
 	// Its Job would count that, and fail: an eviction is for the owner to allow.
 	r.patch(&uncounted, `{"metadata":{"finalizers":["`+gang.Finalizer+`"]}}`)
-	if err := r.admin.PolicyV1().Evictions(r.namespace).Evict(r.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: uncounted.Name, Namespace: r.namespace}}); err != nil {
-		r.Fatal(err)
-	}
+	r.evict(uncounted.Name)
 	s.hears("job_interrupted " + mirror + " evicted")
 	r.await("it runs again", func() bool {
 		j := r.job(mirror)
@@ -331,11 +328,11 @@ func orphans(r *rig) {
 	s.hears("job_started " + mirror)
 	orphan := metav1.DeletePropagationOrphan
 	pods := r.podsOfBatch("two")
-	if err := r.admin.BatchV1().Jobs(r.namespace).Delete(r.Context(), "two", metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
+	if err := r.admin.Jobs(r.namespace).Delete(r.Context(), "two", metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
 		r.Fatal(err)
 	}
 	r.await("the Job is gone", func() bool {
-		_, err := r.admin.BatchV1().Jobs(r.namespace).Get(r.Context(), "two", metav1.GetOptions{})
+		_, err := r.admin.Jobs(r.namespace).Get(r.Context(), "two", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})
 	for _, p := range pods {
@@ -360,7 +357,7 @@ func pageExample(r *rig) {
 		r.Fatal(err)
 	}
 	s := begin(r)
-	created, err := r.admin.BatchV1().Jobs(r.namespace).Create(r.Context(), job, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	created, err := r.admin.Jobs(r.namespace).Create(r.Context(), job, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -378,7 +375,7 @@ func lonePod(r *rig) {
 	s.hears("job_finished " + mirror)
 	r.becomes(mirror, trainingjob.Completed)
 	r.quiet()
-	if err := r.admin.CoreV1().Pods(r.namespace).Delete(r.Context(), "alone", metav1.DeleteOptions{}); err != nil {
+	if err := r.admin.Pods(r.namespace).Delete(r.Context(), "alone", metav1.DeleteOptions{}); err != nil {
 		r.Fatal(err)
 	}
 	r.await("what mirrored it goes with it", func() bool {
@@ -496,7 +493,7 @@ func unsplittable(r *rig) {
 	if r.bound("wide") > 0 {
 		r.Error("it is bound")
 	}
-	if err := r.admin.BatchV1().Jobs(r.namespace).Delete(r.Context(), "one", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+	if err := r.admin.Jobs(r.namespace).Delete(r.Context(), "one", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
 		r.Fatal(err)
 	}
 	s.hears("job_finished " + mirror)

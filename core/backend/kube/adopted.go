@@ -211,7 +211,7 @@ func finished(j *batchv1.Job) *batchv1.JobCondition {
 func (b *Backend) strange(t *trainingjob.TrainingJob) core.Diagnostics {
 	if a := t.Spec.Adopts; a != nil && t.Name != mirrorName(a) {
 		return core.Diagnostics{{
-			Path: "spec.adopts", Summary: "is for the scheduler to write", Hint: "give the pods schedulerName: " + trainingjob.SchedulerName,
+			Path: "spec.adopts", Summary: "is set by the scheduler only", Hint: "give the pods schedulerName: " + trainingjob.SchedulerName,
 		}}
 	}
 	return nil
@@ -322,7 +322,7 @@ func (b *Backend) endOf(j *job) (kind core.EventKind, state trainingjob.State, m
 			return 0, "", ""
 		case p.Status.Phase == corev1.PodSucceeded:
 		case p.Status.Phase == corev1.PodFailed:
-			kind, state, message = core.JobFailed, trainingjob.Failed, "pod "+p.Name+" failed or was stopped, and nobody makes it again"
+			kind, state, message = core.JobFailed, trainingjob.Failed, "pod "+p.Name+" failed or was stopped, and nothing recreates it"
 		default:
 			return 0, "", ""
 		}
@@ -377,12 +377,12 @@ func (b *Backend) reseat(j *job, next *trainingjob.Decision, c *core.Change) boo
 	}
 	j.seats, next.NextMember = gang.Number(j.seats, b.seatsFor(j, c.Seats), number)
 	next.World++
-	b.mourn(j, c)
+	b.reportStopped(j, c)
 	return true
 }
 
-// mourn tells at pods that nobody makes again why they are stopped.
-func (b *Backend) mourn(j *job, c *core.Change) {
+// reportStopped writes an Event about pods that nothing recreates, with the reason for which they are stopped.
+func (b *Backend) reportStopped(j *job, c *core.Change) {
 	owner := adoptedFrom(j.object)
 	if owner == nil || j.adopts.Kind == gang.JobUnit || b.announcer == nil {
 		return
@@ -391,5 +391,5 @@ func (b *Backend) mourn(j *job, c *core.Change) {
 	if c.Action == core.Stop || c.Action == core.Pause || c.Action == core.Finish {
 		why = camel(c.Reason.String())
 	}
-	b.announcer.recorder.Event(owner, corev1.EventTypeWarning, "Stopped", fmt.Sprintf("%s (decided by %s); whoever made the pod may make it again", why, c.By))
+	b.announcer.recorder.record(owner, corev1.EventTypeWarning, "Stopped", fmt.Sprintf("%s (decided by %s); whoever made the pod may make it again", why, c.By))
 }

@@ -3,7 +3,6 @@
 package kube
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"net"
@@ -48,15 +47,9 @@ func (r *rig) talking() {
 // token asks for a token as the kubelet does for a pod.
 func (r *rig) token(pod *corev1.Pod, audiences ...string) string {
 	r.Helper()
-	answer, err := r.admin.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(context.Background(), "default", &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{
-			Audiences: audiences, BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		r.Fatal(err)
-	}
-	return answer.Status.Token
+	return r.newToken(pod.Namespace, "default", &authenticationv1.TokenRequestSpec{
+		Audiences: audiences, BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
+	})
 }
 
 // process is what runs in a pod, as far as its environment tells.
@@ -324,7 +317,7 @@ func TestMembersLost(t *testing.T) {
 		cause  core.Cause
 	}{
 		"the node of one": {min: 1, shrunk: true, cause: core.CauseNodeFailed, lose: func(p *player, _ map[int]*corev1.Pod) {
-			if err := p.admin.CoreV1().Nodes().Delete(p.Context(), p.node("b"), metav1.DeleteOptions{}); err != nil {
+			if err := p.admin.Nodes().Delete(p.Context(), p.node("b"), metav1.DeleteOptions{}); err != nil {
 				p.Fatal(err)
 			}
 		}},
@@ -385,7 +378,7 @@ func TestMembersLost(t *testing.T) {
 
 func (p *player) remove(pod *corev1.Pod) {
 	p.Helper()
-	if err := p.admin.CoreV1().Pods(pod.Namespace).Delete(p.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+	if err := p.admin.Pods(pod.Namespace).Delete(p.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
 		p.Fatal(err)
 	}
 }
@@ -405,7 +398,7 @@ func TestWhoMaySpeak(t *testing.T) {
 		p.hears(core.JobStarted, name)
 	}
 	one, other := p.members("one")[0], p.members("other")[0]
-	stranger, err := r.admin.CoreV1().Pods(r.namespace).Create(t.Context(), &corev1.Pod{
+	stranger, err := r.admin.Pods(r.namespace).Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "stranger", Labels: one.Labels, Annotations: one.Annotations},
 		Spec:       corev1.PodSpec{NodeName: r.node("a"), Containers: []corev1.Container{{Name: "main", Image: "none"}}},
 	}, metav1.CreateOptions{})
@@ -416,12 +409,7 @@ func TestWhoMaySpeak(t *testing.T) {
 	of := func(job string, pod *corev1.Pod) agent.Identity {
 		return agent.Identity{Job: keyOf(r.job(job).UID, 1), Member: pod.Name}
 	}
-	unbound, err := r.admin.CoreV1().ServiceAccounts(r.namespace).CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{gang.Audience}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	unbound := r.newToken(r.namespace, "default", &authenticationv1.TokenRequestSpec{Audiences: []string{gang.Audience}})
 	for name, tc := range map[string]struct {
 		token string
 		want  agent.Identity
@@ -433,7 +421,7 @@ func TestWhoMaySpeak(t *testing.T) {
 		"nonsense":            {token: "x", err: "not one of a pod for this channel"},
 		"the API server's":    {token: r.token(one), err: "not one of a pod for this channel"},
 		"one for others":      {token: r.token(one, "https://example.com"), err: "not one of a pod for this channel"},
-		"of no pod":           {token: unbound.Status.Token, err: "not one of a pod for this channel"},
+		"of no pod":           {token: unbound, err: "not one of a pod for this channel"},
 		"of a pod like ours":  {token: r.token(stranger, gang.Audience), err: "is not of a job of this scheduler"},
 		"an administrator's":  {token: r.config.BearerToken, err: "this channel"},
 		"of two audiences":    {token: r.token(one, gang.Audience, "https://example.com"), want: of("one", one)},
@@ -451,7 +439,7 @@ func TestWhoMaySpeak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := member.CoreV1().Pods(r.namespace).Get(t.Context(), one.Name, metav1.GetOptions{}); !apierrors.IsUnauthorized(err) {
+	if _, err := member.Pods(r.namespace).Get(t.Context(), one.Name, metav1.GetOptions{}); !apierrors.IsUnauthorized(err) {
 		t.Errorf("the API server takes the token of an agent: %v", err)
 	}
 	p.decide(core.Move, "one", "b 0")

@@ -1,37 +1,23 @@
 package kube
 
 import (
-	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
-// announcer writes Events of jobs, which kubectl describe shows. They are told once, beside what goes on, and may be lost: the
-// conditions of a job are what holds.
+// announcer writes Events of jobs, which kubectl describe shows. They may be lost: the conditions of a job are what holds.
 type announcer struct {
-	broadcaster record.EventBroadcaster
-	recorder    record.EventRecorder
+	recorder *recorder
 }
 
-func newAnnouncer(ctx context.Context, all *clients) *announcer {
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: all.CoreV1().Events("")})
-	return &announcer{broadcaster, broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: trainingjob.SchedulerName})}
-}
-
-func (a *announcer) end() { a.broadcaster.Shutdown() }
-
-// announced are the conditions whose changes are told.
+// announced are the conditions whose changes become Events.
 var announced = []string{trainingjob.ConditionRunning, trainingjob.ConditionDegraded, trainingjob.ConditionFinished}
 
-// announce tells what a status that was written changed: that a condition has another reason.
+// announce records an Event for each condition whose reason a written status changed.
 func (a *announcer) announce(object *trainingjob.TrainingJob, status *trainingjob.Status) {
 	for _, name := range announced {
 		was, is := object.Status.Condition(name), status.Condition(name)
@@ -41,12 +27,12 @@ func (a *announcer) announce(object *trainingjob.TrainingJob, status *trainingjo
 		if name == trainingjob.ConditionRunning && (status.State.Ended() || is.Reason == startingReason || is.Reason == "ContainerCreating") {
 			continue // Finished says it, or Running will
 		}
-		a.recorder.Event(&corev1.ObjectReference{
+		a.recorder.record(&corev1.ObjectReference{
 			APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind, Namespace: object.Namespace, Name: object.Name, UID: object.UID,
 			ResourceVersion: object.ResourceVersion,
 		}, severity(is, status.State), is.Reason, is.Message)
 		if owner := adoptedFrom(object); owner != nil {
-			a.recorder.Event(owner, severity(is, status.State), is.Reason, is.Message)
+			a.recorder.record(owner, severity(is, status.State), is.Reason, is.Message)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestEvents(t *testing.T) {
 		"fails Failed":   corev1.EventTypeWarning, "stays Running": corev1.EventTypeNormal,
 	}
 	told := func() map[string]string {
-		list, err := r.admin.CoreV1().Events(r.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=" + trainingjob.Kind})
+		list, err := r.admin.Events(r.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=" + trainingjob.Kind})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,21 @@ func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
 		}
 	}
 	released := slices.Collect(maps.Values(b.released))
-	for _, jobs := range [...][]*job{released, moved, started} {
+	if err := b.writeInOrder(ctx, released, moved, started); err != nil {
+		return err
+	}
+	clear(b.released)
+	for i := range changes {
+		if (changes[i].Action == core.Discard || changes[i].Action == core.Finish) && b.job(changes[i].Job) != nil {
+			b.byID[changes[i].Job] = nil // and nothing is told of it
+		}
+	}
+	return nil
+}
+
+// writeInOrder writes the statuses of jobs, those of one list after those of the list before.
+func (b *Backend) writeInOrder(ctx context.Context, lists ...[]*job) error {
+	for _, jobs := range lists {
 		for _, j := range jobs {
 			first := b.inTheWay(j)
 			j.mutex.Lock()
@@ -51,12 +65,6 @@ func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
 		}
 		if err := b.writeAll(ctx, jobs); err != nil {
 			return err
-		}
-	}
-	clear(b.released)
-	for i := range changes {
-		if (changes[i].Action == core.Discard || changes[i].Action == core.Finish) && b.job(changes[i].Job) != nil {
-			b.byID[changes[i].Job] = nil // and nothing is told of it
 		}
 	}
 	return nil
@@ -68,10 +76,11 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
 	d := j.decision()
-	if d.Epoch == b.term.Epoch && c.Round > 0 && d.Round >= int64(c.Round) {
-		return j.dirty // it is repeated: nobody knows whether it was written
+	if b.repeats(d, c) {
+		return j.dirty // nobody knows whether it was written
 	}
-	if j.ended || j.deleted || j.losing && c.Action != core.Discard && c.Action != core.Finish {
+	ends := c.Action == core.Discard || c.Action == core.Finish
+	if j.ended || j.deleted || j.losing && !ends {
 		return false
 	}
 	next := &trainingjob.Decision{
@@ -80,37 +89,9 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 	}
 	switch c.Action {
 	case core.Start, core.Move:
-		j.withheld = true
-		next.Stop = false
-		stays := c.Action == core.Move && b.resize(j, next, c)
-		if !stays {
-			j.leaves(next)
-			next.Run, next.World, next.NextMember = d.Run+1, 0, 0
-			j.seats, _ = gang.Number(nil, b.seatsFor(j, c.Seats), 0)
-		}
-		next.Seats = seatsTo(j.seats)
-		next.Tuning = tuningTo(c.Tuning)
-		j.account.hold(core.Replicas(c.Seats), b.now)
-		b.hold(j, c.Seats)
-		j.status.Replicas = core.Replicas(c.Seats)
-		if stays {
-			break
-		}
-		b.leave(j)
-		j.started, j.starting, j.resizing = false, false, false
-		j.status.State = trainingjob.Starting
-		j.status.SetCondition(trainingjob.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "", j.generation, b.clock.Now())
-		j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, startingReason, "", j.generation, b.clock.Now())
+		b.decideSeats(j, next, c)
 	case core.Stop, core.Pause:
-		j.leaves(next)
-		b.leave(j)
-		j.account.preemptions++
-		b.mourn(j, c)
-		b.stop(j, next, b.now, trainingjob.Waiting, c.Reason.String(), "")
-		if c.Reason == core.Suspended {
-			j.account.preemptions--
-			j.status.State = trainingjob.Suspended
-		}
+		b.decideStop(j, next, c)
 	case core.Tune:
 		if d.Stop || len(d.Seats) == 0 {
 			return false
@@ -130,6 +111,49 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 	}
 	j.dirty = true
 	return true
+}
+
+// repeats reports whether a change was entered into a decision before.
+func (b *Backend) repeats(d *trainingjob.Decision, c *core.Change) bool {
+	return d.Epoch == b.term.Epoch && c.Round > 0 && d.Round >= int64(c.Round)
+}
+
+// decideSeats enters a start or a move into the decision and the status of a job.
+func (b *Backend) decideSeats(j *job, next *trainingjob.Decision, c *core.Change) {
+	j.withheld = true
+	next.Stop = false
+	stays := c.Action == core.Move && b.resize(j, next, c)
+	if !stays {
+		j.leaves(next)
+		next.Run, next.World, next.NextMember = next.Run+1, 0, 0
+		j.seats, _ = gang.Number(nil, b.seatsFor(j, c.Seats), 0)
+	}
+	next.Seats = seatsTo(j.seats)
+	next.Tuning = tuningTo(c.Tuning)
+	j.account.hold(core.Replicas(c.Seats), b.now)
+	b.hold(j, c.Seats)
+	j.status.Replicas = core.Replicas(c.Seats)
+	if stays {
+		return
+	}
+	b.leave(j)
+	j.started, j.starting, j.resizing = false, false, false
+	j.status.State = trainingjob.Starting
+	j.status.SetCondition(trainingjob.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "", j.generation, b.clock.Now())
+	j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, startingReason, "", j.generation, b.clock.Now())
+}
+
+// decideStop enters a stop into the decision and the status of a job, which waits then.
+func (b *Backend) decideStop(j *job, next *trainingjob.Decision, c *core.Change) {
+	j.leaves(next)
+	b.leave(j)
+	j.account.preemptions++
+	b.reportStopped(j, c)
+	b.stop(j, next, b.now, trainingjob.Waiting, c.Reason.String(), "")
+	if c.Reason == core.Suspended {
+		j.account.preemptions--
+		j.status.State = trainingjob.Suspended
+	}
 }
 
 // startingReason is that of a job whose pods are on their way.

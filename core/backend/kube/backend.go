@@ -75,7 +75,7 @@ type Backend struct {
 	down   atomic.Pointer[map[string]bool] // nodes that are taken for down
 	denied atomic.Pointer[time.Time]       // since when the API server says that rights lack; nil when it does not
 
-	foretelling sync.Mutex // one at a time tells what is expected
+	forecasting sync.Mutex // one at a time writes forecasts
 	outlookAt   time.Time  // when the next write for that alone may be
 
 	mutex  sync.Mutex
@@ -133,9 +133,9 @@ func (b *Backend) lead(ctx context.Context) error {
 	office, retire := context.WithCancel(context.WithoutCancel(ctx)) // the term goes on when ctx ends, until Close
 	withdraw := context.AfterFunc(ctx, retire)                       // while it waits
 	term, err := lead.Run(office, lead.Options{
-		Client: b.clients, Namespace: b.config.Namespace, Name: leaseName, State: stateName, Identity: b.identity, Lease: b.config.Lease,
+		Client: b.clients.Client, Namespace: b.config.Namespace, Name: leaseName, State: stateName, Identity: b.identity, Lease: b.config.Lease,
 		Renew: b.config.Lease * 2 / 3, Retry: b.config.Lease / 6, Clock: b.clock, ReleaseOnCancel: true,
-		Problem: func(err error) { b.log.Warn("the lease", "error", err) },
+		Problem: func(err error) { b.log.Warn("cannot read or renew the lease", "error", err) },
 	})
 	withdraw()
 	if err != nil {
@@ -149,7 +149,7 @@ func (b *Backend) lead(ctx context.Context) error {
 		return err
 	}
 	b.book = gang.NewBook(b.options())
-	b.driver = &gang.Driver{Client: b.clients, Ledger: b.book, Options: b.options(), Fence: b.fence, Now: b.clock.Now}
+	b.driver = &gang.Driver{Client: b.clients.Client, Ledger: b.book, Options: b.options(), Fence: b.fence, Now: b.clock.Now}
 	if err := b.world.run(ctx, b.life, &b.group); err != nil {
 		return err
 	}
@@ -162,10 +162,11 @@ func (b *Backend) lead(ctx context.Context) error {
 	}
 	if b.door != nil {
 		if err := b.label(ctx); err != nil {
-			b.log.Warn("this pod is not marked as the one that leads: agents may not find it", "error", err)
+			b.log.Warn("cannot label this pod as the leader: agents may not find it", "error", err)
 		}
 	}
-	b.announcer = newAnnouncer(b.life, b.clients)
+	b.announcer = &announcer{newRecorder(apiEvents{b.clients}, b.clock, b.log, trainingjob.SchedulerName)}
+	b.group.Go(func() { b.announcer.recorder.run(b.life) })
 	b.world.adoptBy(b.work.units.Add)
 	b.labour(b.life, &b.group)
 	return nil
@@ -187,14 +188,14 @@ func served(ctx context.Context, all *clients, watch string) error {
 // this scheduler leads.
 func (b *Backend) openStore(ctx context.Context) (*lead.State, error) {
 	for {
-		store, err := lead.Open(ctx, b.clients, b.term, b.config.Namespace, stateName, b.clock.Now())
+		store, err := lead.Open(ctx, b.clients.Client, b.term, b.config.Namespace, stateName, b.clock.Now())
 		if err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 			return store, err
 		}
 		if _, passes := errors.AsType[*core.Unavailable](b.trouble(err)); !passes || errors.Is(err, lead.ErrFenced) || errors.Is(b.fence(), core.ErrFenced) {
 			return nil, err
 		}
-		b.log.Warn("the API server", "error", err)
+		b.log.Warn("the API server does not answer", "error", err)
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -262,14 +263,14 @@ func (b *Backend) reach(ctx context.Context) error {
 	}
 	call, cancel := context.WithTimeout(ctx, b.patience())
 	defer cancel()
-	_, err := b.clients.CoreV1().ConfigMaps(b.config.Namespace).Get(call, stateName, metav1.GetOptions{})
+	_, err := b.clients.ConfigMaps(b.config.Namespace).Get(call, stateName, metav1.GetOptions{})
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil && !apierrors.IsNotFound(err): // what somebody deleted is written again
 		return b.trouble(errors.Join(why, err))
 	}
-	b.world.mended() // the watch is set up anew by itself
+	b.world.recovered() // the watch is set up anew by itself
 	return b.trouble(nil)
 }
 
@@ -323,7 +324,7 @@ func wakes(e *core.Event, w core.Wake) float64 {
 func (b *Backend) observe(now float64) core.Observation {
 	b.now = now
 	if b.door != nil {
-		b.tellReports(now)
+		b.reportMeasurements(now)
 	}
 	told := b.events
 	b.events = nil
@@ -395,9 +396,6 @@ func (b *Backend) Close() error {
 	b.cancel()
 	b.door.close()
 	b.group.Wait() // nobody writes any more when the next one may lead
-	if b.announcer != nil {
-		b.announcer.end()
-	}
 	b.retire()
 	if b.term != nil {
 		<-b.term.Done
@@ -413,7 +411,7 @@ func (b *Backend) Replaying() bool { return false }
 
 // errNoOrders is the answer to orders that are Kubernetes' own.
 func errNoOrders(instead string) error {
-	return core.Diagnostics{{Summary: "this is for Kubernetes to do", Hint: instead}}
+	return core.Diagnostics{{Summary: "not possible here: Kubernetes does this itself", Hint: instead}}
 }
 
 // Submit refuses: jobs are created by whoever may.

@@ -76,7 +76,7 @@ func (b *Backend) leaveBehind(ctx context.Context, jobs []*job, errs []error) {
 		if errors.Is(err, errFollows) {
 			continue // the one that it follows is told
 		}
-		b.failed("the status of a job is not written", j.uid, j.refused.times, err)
+		b.failed("cannot write the status of a job", j.uid, j.refused.times, err)
 		b.takeBack(j, err)
 	}
 }

@@ -145,7 +145,7 @@ func TestStatusesThatAreAllRefused(t *testing.T) {
 			r.submit("one", asked{replicas: 2, run: 100 * time.Millisecond})
 			r.submit("two", asked{replicas: 2, run: 100 * time.Millisecond})
 			renewed := func() time.Time {
-				l, err := r.admin.CoordinationV1().Leases(r.namespace).Get(r.Context(), leaseName, metav1.GetOptions{})
+				l, err := r.admin.Leases(r.namespace).Get(r.Context(), leaseName, metav1.GetOptions{})
 				if err != nil || l.Spec.RenewTime == nil {
 					return time.Time{}
 				}

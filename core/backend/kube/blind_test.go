@@ -160,7 +160,7 @@ func TestWatchesExpire(t *testing.T) {
 		r.submit(name, asked{})
 		s.hears("job_started " + name)
 	}
-	was, err := r.admin.CoreV1().Pods(r.namespace).List(t.Context(), metav1.ListOptions{})
+	was, err := r.admin.Pods(r.namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestWatchesExpire(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.await("the history before is gone", func() bool {
-		old, err := r.admin.CoreV1().Pods(r.namespace).Watch(t.Context(), metav1.ListOptions{ResourceVersion: was.ResourceVersion})
+		old, err := r.admin.Pods(r.namespace).Watch(t.Context(), metav1.ListOptions{ResourceVersion: was.ResourceVersion})
 		if err != nil {
 			return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 		}

@@ -8,7 +8,6 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/quartet-sched/quartet/core"
@@ -17,10 +16,9 @@ import (
 )
 
 // withClaims has the world look at ResourceClaims, ResourceSlices and DeviceClasses, too.
-func (w *world) withClaims(factory informers.SharedInformerFactory, log *slog.Logger) ([]handler, error) {
-	all := factory.Resource().V1()
+func (w *world) withClaims(cluster *clients, log *slog.Logger) ([]handler, error) {
 	w.devices = newInventory(log)
-	w.claims, w.slices, w.classes = all.ResourceClaims().Informer(), all.ResourceSlices().Informer(), all.DeviceClasses().Informer()
+	w.claims, w.slices, w.classes = informerOf(cluster.ResourceClaims(metav1.NamespaceAll)), informerOf(cluster.ResourceSlices()), informerOf(cluster.DeviceClasses())
 	if err := w.claims.AddIndexers(cache.Indexers{jobIndex: indexByLabel}); err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func (r *rig) class(selectors ...string) {
 	for _, s := range selectors {
 		c.Spec.Selectors = append(c.Spec.Selectors, resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: s}})
 	}
-	classes := r.admin.ResourceV1().DeviceClasses()
+	classes := r.admin.DeviceClasses()
 	_, err := classes.Create(r.Context(), c, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		_, err = classes.Update(r.Context(), c, metav1.UpdateOptions{})
@@ -70,7 +70,7 @@ func (r *rig) publish(node string, devices ...resourcev1.Device) {
 func (r *rig) publishPart(node, part string, generation, of int64, counters []resourcev1.CounterSet, devices []resourcev1.Device) {
 	r.Helper()
 	name := r.node(node)
-	all := r.admin.ResourceV1().ResourceSlices()
+	all := r.admin.ResourceSlices()
 	s := &resourcev1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: name + part},
 		Spec: resourcev1.ResourceSliceSpec{
@@ -96,7 +96,7 @@ func (r *rig) publishPart(node, part string, generation, of int64, counters []re
 // take allocates devices of a node to a claim of others, as kube-scheduler would.
 func (r *rig) take(name, node string, devices ...string) {
 	r.Helper()
-	claims := r.admin.ResourceV1().ResourceClaims(r.namespace)
+	claims := r.admin.ResourceClaims(r.namespace)
 	c, err := claims.Create(r.Context(), &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
@@ -122,14 +122,14 @@ func (r *rig) take(name, node string, devices ...string) {
 // release deletes a claim of others.
 func (r *rig) release(name string) {
 	r.Helper()
-	if err := r.admin.ResourceV1().ResourceClaims(r.namespace).Delete(r.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := r.admin.ResourceClaims(r.namespace).Delete(r.Context(), name, metav1.DeleteOptions{}); err != nil {
 		r.Fatal(err)
 	}
 }
 
 func (r *rig) claims() []resourcev1.ResourceClaim {
 	r.Helper()
-	list, err := r.admin.ResourceV1().ResourceClaims(r.namespace).List(context.Background(), metav1.ListOptions{})
+	list, err := r.admin.ResourceClaims(r.namespace).List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func (r *rig) holds(job string) (list []string) {
 		return strings.Compare(a.Labels[gang.MemberLabel], b.Labels[gang.MemberLabel])
 	})
 	for _, p := range pods {
-		c, err := r.admin.ResourceV1().ResourceClaims(r.namespace).Get(context.Background(), p.Name, metav1.GetOptions{})
+		c, err := r.admin.ResourceClaims(r.namespace).Get(context.Background(), p.Name, metav1.GetOptions{})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func (n *notary) RoundTrip(request *http.Request) (*http.Response, error) {
 			n.rig.Errorf("the claim of %s has %v when it is bound", name, has)
 			return n.RoundTripper.RoundTrip(request)
 		}
-		p, err := n.rig.admin.CoreV1().Pods(n.rig.namespace).Get(context.Background(), name, metav1.GetOptions{})
+		p, err := n.rig.admin.Pods(n.rig.namespace).Get(context.Background(), name, metav1.GetOptions{})
 		if err != nil {
 			continue // somebody deleted it
 		}
@@ -233,7 +233,7 @@ func (n *notary) RoundTrip(request *http.Request) (*http.Response, error) {
 		name = ""
 	}
 	if name != "" { // with a pod that somebody deleted its claim may be gone, too
-		if p, err := n.rig.admin.CoreV1().Pods(n.rig.namespace).Get(context.Background(), name, metav1.GetOptions{}); err == nil && p.DeletionTimestamp == nil {
+		if p, err := n.rig.admin.Pods(n.rig.namespace).Get(context.Background(), name, metav1.GetOptions{}); err == nil && p.DeletionTimestamp == nil {
 			n.rig.Errorf("%s has no claim when it is bound", name)
 		}
 	}
@@ -444,7 +444,7 @@ func deviceGone(r *rig) {
 // unpublish has the driver of a node tell of no devices any more.
 func (r *rig) unpublish(node string) {
 	r.Helper()
-	if err := r.admin.ResourceV1().ResourceSlices().Delete(r.Context(), r.node(node), metav1.DeleteOptions{}); err != nil {
+	if err := r.admin.ResourceSlices().Delete(r.Context(), r.node(node), metav1.DeleteOptions{}); err != nil {
 		r.Fatal(err)
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"strings"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
@@ -30,7 +30,7 @@ func restConfig(c *Config) (*rest.Config, error) {
 
 // clients are the typed clients of the API, over the same connections.
 type clients struct {
-	kubernetes.Interface
+	*kubeclient.Client
 	jobs *trainingjob.Client
 }
 
@@ -43,9 +43,7 @@ func newClients(c *rest.Config, workers int) (*clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	usual := rest.CopyConfig(c)
-	usual.ContentType, usual.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
-	all, err := kubernetes.NewForConfigAndClient(usual, connections)
+	all, err := kubeclient.NewFor(c, connections)
 	if err != nil {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ func (b *Backend) openDoor() (*door, error) {
 	authority, err := os.ReadFile(filepath.Join(folder, authorityFile))
 	switch {
 	case address == "" && errors.Is(err, fs.ErrNotExist):
-		b.log.Info("no channel for the agents of jobs: there is no certificate", "folder", folder)
+		b.log.Info("no channel for the agents of jobs: no certificate found", "folder", folder)
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("the certificate of the agents' channel: %w", err)
@@ -124,9 +124,9 @@ func (b *Backend) openDoor() (*door, error) {
 		world: b.world, agent: gang.Agent{Address: "tls://" + address, CA: string(authority)},
 		jobs: map[types.UID][]*members{}, runs: map[string]*members{}, speech: map[string]*speech{},
 		review: func(ctx context.Context, token string) (*authenticationv1.TokenReview, error) {
-			return b.clients.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+			return b.clients.ReviewToken(ctx, &authenticationv1.TokenReview{
 				Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{gang.Audience}},
-			}, metav1.CreateOptions{})
+			})
 		},
 	}
 	d.server = agent.Serve(tls.NewListener(listener, &tls.Config{
@@ -141,7 +141,7 @@ func (b *Backend) openDoor() (*door, error) {
 					clear(warned)
 				}
 				warned[what] = true
-				b.log.Warn("an agent broke the protocol, or may not speak", "run", e.Job, "pod", e.Member, "error", e.Err)
+				b.log.Warn("refused an agent", "run", e.Job, "pod", e.Member, "error", e.Err)
 			}
 			d.hear(&e)
 		}
@@ -365,11 +365,16 @@ func (d *door) hear(e *agent.Event) {
 	if e.Report != nil {
 		report := *e.Report
 		s.report = &report
-		if r := &m.report; r.Replicas != report.Replicas || r.Nodes != report.Nodes || r.BatchPerDevice != report.BatchPerDevice {
+		if !configuredAlike(&m.report, &report) {
 			wake(d.world.happened)
 		}
 		m.report = report
 	}
+}
+
+// configuredAlike reports whether two reports are of the same number of replicas and nodes, and of the same batch.
+func configuredAlike(a, b *agent.Report) bool {
+	return a.Replicas == b.Replicas && a.Nodes == b.Nodes && a.BatchPerDevice == b.BatchPerDevice
 }
 
 // heard is what jobs said since somebody asked, in any order.
@@ -390,7 +395,7 @@ func (b *Backend) label(ctx context.Context) error {
 	if self == "" {
 		return nil
 	}
-	pods := b.clients.CoreV1().Pods(b.config.Namespace)
+	pods := b.clients.Pods(b.config.Namespace)
 	led, err := pods.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{leaderLabel: "true"}.String()})
 	if err != nil {
 		return err

@@ -41,8 +41,8 @@ func (b *Backend) stuck(uid types.UID, times int, err error) {
 	}
 }
 
-// mend takes back that the pods of a job could not be brought to what is decided.
-func (b *Backend) mend(j *job) { b.condition(j, metav1.ConditionFalse, "Mended", "") }
+// clearFailure takes back that the pods of a job could not be brought to what is decided.
+func (b *Backend) clearFailure(j *job) { b.condition(j, metav1.ConditionFalse, "Mended", "") }
 
 // condition says of a job that its pods fail, or no longer do. What is wrong with its spec stays.
 func (b *Backend) condition(j *job, status metav1.ConditionStatus, reason, message string) {

@@ -97,7 +97,7 @@ func TestFailuresThatLast(t *testing.T) {
 			if got := degraded(); got != tc.want {
 				t.Errorf("it is degraded for %q, want %q", got, tc.want)
 			}
-			if b.mend(j); degraded() != tc.mended {
+			if b.clearFailure(j); degraded() != tc.mended {
 				t.Errorf("it is degraded for %q after it worked, want %q", degraded(), tc.mended)
 			}
 		})

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -77,7 +76,7 @@ func runs(r *rig, a asked) *scheduler {
 
 func nodeDeleted(r *rig) {
 	s := runs(r, asked{})
-	if err := r.admin.CoreV1().Nodes().Delete(r.Context(), r.node("a"), metav1.DeleteOptions{}); err != nil {
+	if err := r.admin.Nodes().Delete(r.Context(), r.node("a"), metav1.DeleteOptions{}); err != nil {
 		r.Fatal(err)
 	}
 	s.hears("job_started one")
@@ -131,9 +130,7 @@ func nodeJoins(r *rig) {
 func evicted(r *rig) {
 	s := runs(r, asked{})
 	p := r.podsOf("one")[0]
-	if err := r.admin.PolicyV1().Evictions(r.namespace).Evict(r.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: r.namespace}}); err != nil {
-		r.Fatal(err)
-	}
+	r.evict(p.Name)
 	s.hears("job_started one")
 	s.wantNews("job_interrupted one evicted")
 }
@@ -142,7 +139,7 @@ func forced(r *rig) {
 	s := runs(r, asked{replicas: 4})
 	r.witness()
 	none := int64(0)
-	if err := r.admin.CoreV1().Pods(r.namespace).Delete(r.Context(), r.podsOf("one")[0].Name, metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
+	if err := r.admin.Pods(r.namespace).Delete(r.Context(), r.podsOf("one")[0].Name, metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
 		r.Fatal(err)
 	}
 	s.hears("job_started one")
@@ -159,14 +156,14 @@ func foreignPod(r *rig) {
 			Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")},
 		}}}},
 	}
-	if _, err := r.admin.CoreV1().Pods(r.namespace).Create(r.Context(), pod, metav1.CreateOptions{}); err != nil {
+	if _, err := r.admin.Pods(r.namespace).Create(r.Context(), pod, metav1.CreateOptions{}); err != nil {
 		r.Fatal(err)
 	}
 	s.hears("node_changed b ready 1")
 	r.submit("all", asked{replicas: 4})
 	r.becomes("all", trainingjob.Waiting)
 	none := int64(0)
-	if err := r.admin.CoreV1().Pods(r.namespace).Delete(r.Context(), "foreign", metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
+	if err := r.admin.Pods(r.namespace).Delete(r.Context(), "foreign", metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
 		r.Fatal(err)
 	}
 	s.hears("job_started all")
@@ -263,13 +260,12 @@ func quota(r *rig) {
 		ObjectMeta: metav1.ObjectMeta{Name: "few", Namespace: r.namespace},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("1")}},
 	}
-	quotas := r.admin.CoreV1().ResourceQuotas(r.namespace)
-	if _, err := quotas.Create(r.Context(), quota, metav1.CreateOptions{}); err != nil {
-		r.Fatal(err)
-	}
+	quotas := "/api/v1/namespaces/" + r.namespace + "/resourcequotas"
+	r.ask("POST", quotas, quota, nil)
 	r.await("the quota counts", func() bool {
-		q, err := quotas.Get(r.Context(), "few", metav1.GetOptions{})
-		return err == nil && len(q.Status.Hard) > 0
+		var q corev1.ResourceQuota
+		r.ask("GET", quotas+"/few", nil, &q)
+		return len(q.Status.Hard) > 0
 	})
 	s := r.schedule(nil)
 	s.hears("node_added b")
@@ -285,9 +281,7 @@ func quota(r *rig) {
 			r.Errorf("pod %s of a gang that is not whole is bound", p.Name)
 		}
 	}
-	if err := quotas.Delete(r.Context(), "few", metav1.DeleteOptions{}); err != nil {
-		r.Fatal(err)
-	}
+	r.ask("DELETE", quotas+"/few", nil, nil)
 	s.hears("job_started one")
 }
 

@@ -40,7 +40,7 @@ func TestGangsThatDoNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.await("all nodes are ready", func() bool {
-		list, err := r.admin.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "gangs=yes"})
+		list, err := r.admin.Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "gangs=yes"})
 		count := 0
 		for i := range list.Items {
 			if ready(&list.Items[i]) && len(list.Items[i].Spec.Taints) == 0 {
@@ -100,14 +100,9 @@ func (r *rig) stuck(sizes []int) {
 	r.Helper()
 	const other = "other"
 	ctx := r.Context()
-	if _, err := r.admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other}}, metav1.CreateOptions{}); err != nil {
-		r.Fatal(err)
-	}
-	r.await("the service account is there", func() bool {
-		_, err := r.admin.CoreV1().ServiceAccounts(other).Get(ctx, "default", metav1.GetOptions{})
-		return err == nil
-	})
-	pods := r.admin.CoreV1().Pods(other)
+	r.ask("POST", "/api/v1/namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other}}, nil)
+	r.awaitAccount(other)
+	pods := r.admin.Pods(other)
 	var group sync.WaitGroup
 	gate := make(chan struct{}, 16)
 	for i, size := range sizes {
@@ -153,9 +148,7 @@ func (r *rig) stuck(sizes []int) {
 			gang := fmt.Sprint(i)
 			switch {
 			case running[gang] == size: // it trained, and is over
-				if err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &atOnce}, metav1.ListOptions{LabelSelector: "gang=" + gang}); err != nil {
-					r.Fatal(err)
-				}
+				r.ask("DELETE", "/api/v1/namespaces/"+other+"/pods?labelSelector=gang%3D"+gang, &metav1.DeleteOptions{GracePeriodSeconds: &atOnce}, nil)
 				ended++
 			case bound[gang] > 0 && bound[gang] < size:
 				partial++

@@ -44,7 +44,7 @@ func TestGates(t *testing.T) {
 	}
 	s.hears("job_finished " + mirror)
 	r.await("the Job is complete", func() bool {
-		j, err := r.admin.BatchV1().Jobs(r.namespace).Get(t.Context(), "gated", metav1.GetOptions{})
+		j, err := r.admin.Jobs(r.namespace).Get(t.Context(), "gated", metav1.GetOptions{})
 		return err == nil && j.Status.Succeeded == 2
 	})
 }

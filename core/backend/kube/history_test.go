@@ -77,7 +77,7 @@ func (r *rig) record(capacity map[string]int) *history {
 		cancel()
 		group.Wait()
 	})
-	pods, jobs, leases := r.admin.CoreV1().Pods(r.namespace), r.admin.jobs.Of(r.namespace), r.admin.CoordinationV1().Leases(r.namespace)
+	pods, jobs, leases := r.admin.Pods(r.namespace), r.admin.jobs.Of(r.namespace), r.admin.Leases(r.namespace)
 	for name, source := range map[string]struct {
 		list  func(context.Context, metav1.ListOptions) (metav1.ListInterface, error)
 		watch func(context.Context, metav1.ListOptions) (watch.Interface, error)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 	"github.com/quartet-sched/quartet/core/backend/kube/lead"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
@@ -17,7 +18,7 @@ import (
 func quietBackend(t *testing.T) *Backend {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	w, err := newWorld(&Config{}, &clients{jobs: new(trainingjob.Client)}, log, false)
+	w, err := newWorld(&Config{}, &clients{Client: new(kubeclient.Client), jobs: new(trainingjob.Client)}, log, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,35 +101,48 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 		n.expires = n.devices.expire(now, n.config.SilentAfter.Seconds())
 	}
 	for _, object := range list {
-		t := n.byUID[object.UID]
-		has := n.offerOf(object, t, foreign)
-		if t != nil && has.devices > t.devices { // another node, as far as policies go
-			events = append(events, n.remove(t, now))
-			t = nil
-		}
-		restarts := n.restarts(t, &has, now)
-		if t == nil && n.devices == nil && n.ran[object.Name] && has.devices > 0 && !has.there() {
-			restarts, has.idle = true, 0 // which of its devices jobs hold is known soon
-		}
-		switch health := n.healthOf(object, has.there(), believable, now); {
-		case t == nil && has.there():
+		events = append(events, n.compareNode(object, foreign, believable, now)...)
+	}
+	return events
+}
+
+// compareNode tells what is different of one node. Believable is for how many seconds a node may be silent.
+func (n *nodes) compareNode(object *corev1.Node, foreign func(name string) int, believable, now float64) (events []core.Event) {
+	t := n.byUID[object.UID]
+	has := n.offerOf(object, t, foreign)
+	if t != nil && has.devices > t.devices { // another node, as far as policies go
+		events = append(events, n.remove(t, now))
+		t = nil
+	}
+	restarts := n.restarts(t, &has, now)
+	if t == nil && n.devices == nil && n.ran[object.Name] && has.devices > 0 && !has.there() {
+		restarts, has.idle = true, 0 // which of its devices jobs hold is known soon
+	}
+	health := n.healthOf(object, has.there(), believable, now)
+	if t == nil {
+		if has.there() {
 			if events = append(events, n.add(object, has, health, now)); restarts {
 				n.byName[object.Name].bare = now
 			}
-		case t != nil:
-			unusable := n.unusable(t, has)
-			if t.missing = has.missing; has.there() && !restarts {
-				t.bare = inf
-			}
-			since, unready := n.unready[object.Name]
-			t.silent = unready && (t.silent || now-since >= believable)
-			if health != t.health || unusable != t.unusable {
-				t.health, t.unusable = health, unusable
-				events = append(events, core.Event{Kind: core.NodeChanged, AtSeconds: now, Node: t.id, Health: health, Unusable: unusable})
-			}
 		}
+		return events
 	}
-	return events
+	unusable := n.unusable(t, has)
+	if t.missing = has.missing; has.there() && !restarts {
+		t.bare = inf
+	}
+	since, unready := n.unready[object.Name]
+	t.silent = unready && (t.silent || now-since >= believable)
+	return append(events, t.becomes(health, unusable, now)...)
+}
+
+// becomes tells of a node whose health, or whose devices that can be used, are others.
+func (t *node) becomes(health core.Health, unusable core.DeviceSet, now float64) []core.Event {
+	if health == t.health && unusable == t.unusable {
+		return nil
+	}
+	t.health, t.unusable = health, unusable
+	return []core.Event{{Kind: core.NodeChanged, AtSeconds: now, Node: t.id, Health: health, Unusable: unusable}}
 }
 
 // restarts reports whether a node offers none of its devices for a moment only, as while its device plugin starts anew. What runs there

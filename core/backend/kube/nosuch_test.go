@@ -59,7 +59,7 @@ func imageless(r *rig) {
 // policyLifted has a policy of the cluster refuse pods, with the same code and reason as for those that are never valid.
 func policyLifted(r *rig) {
 	r.settings.RetryRefused = time.Second
-	policies := r.admin.AdmissionregistrationV1()
+	const policies, bindings = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 	always := admissionv1.Fail
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: r.namespace},
@@ -79,15 +79,11 @@ func policyLifted(r *rig) {
 		ObjectMeta: policy.ObjectMeta,
 		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 	}
-	if _, err := policies.ValidatingAdmissionPolicies().Create(r.Context(), policy, metav1.CreateOptions{}); err != nil {
-		r.Fatal(err)
-	}
-	if _, err := policies.ValidatingAdmissionPolicyBindings().Create(r.Context(), binding, metav1.CreateOptions{}); err != nil {
-		r.Fatal(err)
-	}
+	r.ask("POST", policies, policy, nil)
+	r.ask("POST", bindings, binding, nil)
 	r.await("the policy holds", func() bool {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: r.namespace}, Spec: podOf(1, 0, 0).Spec}
-		_, err := r.admin.CoreV1().Pods(r.namespace).Create(r.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := r.admin.Pods(r.namespace).Create(r.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return apierrors.IsInvalid(err)
 	})
 	s := r.schedule(nil)
@@ -98,13 +94,9 @@ func policyLifted(r *rig) {
 		c := r.job("one").Status.Condition(trainingjob.ConditionRunning)
 		return c != nil && strings.Contains(c.Message, "no pods on Sundays")
 	})
-	if err := policies.ValidatingAdmissionPolicyBindings().Delete(r.Context(), policy.Name, metav1.DeleteOptions{}); err != nil {
-		r.Fatal(err)
-	}
+	r.ask("DELETE", bindings+"/"+binding.Name, nil, nil)
 	s.hears("job_started one")
-	if err := policies.ValidatingAdmissionPolicies().Delete(r.Context(), policy.Name, metav1.DeleteOptions{}); err != nil {
-		r.Fatal(err)
-	}
+	r.ask("DELETE", policies+"/"+policy.Name, nil, nil)
 }
 
 // asking is a template whose container asks for devices itself.

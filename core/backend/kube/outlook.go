@@ -32,8 +32,8 @@ func (b *Backend) ReportForecasts(list []backend.Expected) {
 	if state == nil {
 		return // it does not lead
 	}
-	b.foretelling.Lock()
-	defer b.foretelling.Unlock()
+	b.forecasting.Lock()
+	defer b.forecasting.Unlock()
 	b.mutex.Lock()
 	jobs := slices.Collect(maps.Values(b.known))
 	b.mutex.Unlock()

@@ -53,7 +53,12 @@ func (v *inventory) newPool(id poolID) (p *pool, whole bool) {
 		return nil, false
 	}
 	slices.SortFunc(list, func(a, b *resourcev1.ResourceSlice) int { return strings.Compare(a.Name, b.Name) })
-	p = &pool{devices: map[string]*piece{}, offers: map[string][]*piece{}, totals: map[counter]resource.Quantity{}}
+	return v.assemble(id, list), true
+}
+
+// assemble is the pool that slices of one generation make.
+func (v *inventory) assemble(id poolID, list []*resourcev1.ResourceSlice) *pool {
+	p := &pool{devices: map[string]*piece{}, offers: map[string][]*piece{}, totals: map[counter]resource.Quantity{}}
 	for _, s := range list {
 		for _, set := range s.Spec.SharedCounters {
 			for name, c := range set.Counters {
@@ -77,13 +82,13 @@ func (v *inventory) newPool(id poolID) (p *pool, whole bool) {
 		}
 	}
 	if faulty != nil {
-		v.log.Warn("devices are left alone for which the selectors of the class fail", "driver", id.driver, "pool", id.name, "error", faulty)
+		v.log.Warn("skipping devices for which a selector of the DeviceClass fails", "driver", id.driver, "pool", id.name, "error", faulty)
 	}
 	p.nodes = slices.Sorted(maps.Keys(p.offers))
 	for _, node := range p.nodes {
 		p.offers[node] = p.apart(p.offers[node])
 	}
-	return p, true
+	return p
 }
 
 // unsupported reports whether a device asks of schedulers what this one does not do: to wait for conditions before a pod is bound,
@@ -222,28 +227,9 @@ func (v *inventory) beside(node string, devices core.DeviceSet) (holders []gang.
 	return holders
 }
 
+// besideIn is beside for the devices of one pool.
 func (v *inventory) besideIn(id poolID, node string, s *shelf, set core.DeviceSet) (holders []gang.Holder) {
-	used, p := map[counter]resource.Quantity{}, v.pools[id]
-	over := map[counter]bool{}
-	ofOthers := map[gang.Device]bool{}
-	for _, c := range v.others[id] {
-		for _, d := range c.devices {
-			if p == nil || poolOf(d) != id || ofOthers[d] {
-				continue // one that is shared consumes once
-			}
-			if ofOthers[d] = true; p.devices[d.Name] != nil {
-				p.devices[d.Name].consume(used)
-			}
-		}
-	}
-	for _, i := range set.List() {
-		if i < len(s.pieces) && s.pieces[i] != nil && p != nil && !ofOthers[s.order[i]] {
-			for _, c := range p.exceeded(used, s.pieces[i]) {
-				over[c] = true
-			}
-			s.pieces[i].consume(used)
-		}
-	}
+	p, over := v.pools[id], v.exceeded(id, s, set)
 	for uid, c := range v.others[id] {
 		var exact core.DeviceSet
 		overlaps := false
@@ -264,4 +250,33 @@ func (v *inventory) besideIn(id poolID, node string, s *shelf, set core.DeviceSe
 		}
 	}
 	return holders
+}
+
+// exceeded are the counters of a pool that devices of a node would exceed, beside what claims of others hold.
+func (v *inventory) exceeded(id poolID, s *shelf, set core.DeviceSet) map[counter]bool {
+	p, over := v.pools[id], map[counter]bool{}
+	if p == nil {
+		return over
+	}
+	used, ofOthers := map[counter]resource.Quantity{}, map[gang.Device]bool{}
+	for _, c := range v.others[id] {
+		for _, d := range c.devices {
+			if poolOf(d) != id || ofOthers[d] {
+				continue // one that is shared consumes once
+			}
+			if ofOthers[d] = true; p.devices[d.Name] != nil {
+				p.devices[d.Name].consume(used)
+			}
+		}
+	}
+	for _, i := range set.List() {
+		if i >= len(s.pieces) || s.pieces[i] == nil || ofOthers[s.order[i]] {
+			continue
+		}
+		for _, c := range p.exceeded(used, s.pieces[i]) {
+			over[c] = true
+		}
+		s.pieces[i].consume(used)
+	}
+	return over
 }

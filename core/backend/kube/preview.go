@@ -39,7 +39,7 @@ func (e *ReadError) Unwrap() error { return e.Err }
 // once, watches nothing and writes nothing. What it cannot read is a ReadError.
 func (o *Opener) Preview(ctx context.Context, snapshot string, c *core.Cluster, w *workload.Workload) (backend.Preview, error) {
 	if snapshot != "" {
-		return nil, core.Diagnostics{{Summary: "a Kubernetes cluster has no snapshots", Hint: "it is read itself"}}
+		return nil, core.Diagnostics{{Summary: "a Kubernetes cluster has no snapshots", Hint: "leave the snapshot out: the cluster is read directly"}}
 	}
 	if err := openWorkload(w); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (o *Opener) preview(ctx context.Context, config *rest.Config) (*preview, er
 	if b.world, err = newWorld(&b.config, all, o.log, b.mayAdopt(ctx)); err != nil {
 		return nil, err
 	}
-	kept, err := lead.Look(ctx, all, b.config.Namespace, stateName)
+	kept, err := lead.Look(ctx, all.Client, b.config.Namespace, stateName)
 	if err != nil {
 		return nil, &ReadError{"read the state of the scheduler", err}
 	}
@@ -104,19 +104,19 @@ func (w *world) list(ctx context.Context, all *clients) error {
 	const everywhere = metav1.NamespaceAll
 	o := metav1.ListOptions{}
 	readings := []reading{
-		{"list nodes", func() (runtime.Object, error) { return all.CoreV1().Nodes().List(ctx, o) }, w.nodes},
+		{"list nodes", func() (runtime.Object, error) { return all.Nodes().List(ctx, o) }, w.nodes},
 		{"list training jobs", func() (runtime.Object, error) { return all.jobs.Of(w.config.Watch).List(ctx, o) }, w.jobs},
-		{"list pods", func() (runtime.Object, error) { return all.CoreV1().Pods(everywhere).List(ctx, o) }, w.pods}, // which are members of these, or anybody's
+		{"list pods", func() (runtime.Object, error) { return all.Pods(everywhere).List(ctx, o) }, w.pods}, // which are members of these, or anybody's
 	}
 	if w.adopted != nil { // before the pods of these
-		batch := reading{"list jobs", func() (runtime.Object, error) { return all.BatchV1().Jobs(w.config.Watch).List(ctx, o) }, w.adopted.jobs}
+		batch := reading{"list jobs", func() (runtime.Object, error) { return all.Jobs(w.config.Watch).List(ctx, o) }, w.adopted.jobs}
 		readings = slices.Insert(readings, len(readings)-1, batch)
 	}
 	if w.devices != nil { // whose claims are told by their pods
 		readings = append(readings,
-			reading{"list device classes", func() (runtime.Object, error) { return all.ResourceV1().DeviceClasses().List(ctx, o) }, w.classes},
-			reading{"list resource slices", func() (runtime.Object, error) { return all.ResourceV1().ResourceSlices().List(ctx, o) }, w.slices},
-			reading{"list resource claims", func() (runtime.Object, error) { return all.ResourceV1().ResourceClaims(everywhere).List(ctx, o) }, w.claims})
+			reading{"list device classes", func() (runtime.Object, error) { return all.DeviceClasses().List(ctx, o) }, w.classes},
+			reading{"list resource slices", func() (runtime.Object, error) { return all.ResourceSlices().List(ctx, o) }, w.slices},
+			reading{"list resource claims", func() (runtime.Object, error) { return all.ResourceClaims(everywhere).List(ctx, o) }, w.claims})
 	}
 	for _, r := range readings {
 		list, err := r.read()

@@ -168,8 +168,8 @@ func (r *rig) versions() map[string]string {
 	for i := range jobs.Items {
 		found["job "+jobs.Items[i].Name] = jobs.Items[i].ResourceVersion
 	}
-	state, err := r.admin.CoreV1().ConfigMaps(r.namespace).Get(r.Context(), stateName, metav1.GetOptions{})
-	lease, err2 := r.admin.CoordinationV1().Leases(r.namespace).Get(r.Context(), leaseName, metav1.GetOptions{})
+	state, err := r.admin.ConfigMaps(r.namespace).Get(r.Context(), stateName, metav1.GetOptions{})
+	lease, err2 := r.admin.Leases(r.namespace).Get(r.Context(), leaseName, metav1.GetOptions{})
 	if err := errors.Join(err, err2); err != nil {
 		r.Fatal(err)
 	}

@@ -20,7 +20,9 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -163,19 +165,52 @@ func newRigOf(t testing.TB, c *kubecluster.Cluster, claims bool) *rig {
 		t.Fatal(ds)
 	}
 	r.settings = *made.(*Config)
-	if _, err := r.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	r.ask("POST", "/api/v1/namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}}, nil)
 	if claims {
 		r.useClaims()
 	}
 	r.addNode("a", 2)
 	r.addNode("b", 2)
+	r.awaitAccount(r.namespace)
+	return r
+}
+
+// ask asks the API server for what the client of a scheduler does not know, and decodes the answer if it is asked for.
+func (r *rig) ask(method, path string, object, answer any) {
+	r.Helper()
+	body, err := r.cluster.Do(r.Context(), method, path, object)
+	if err == nil && answer != nil {
+		err = json.Unmarshal(body, answer)
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// awaitAccount waits until pods can be created in a namespace.
+func (r *rig) awaitAccount(namespace string) {
+	r.Helper()
 	r.await("the service account is there", func() bool {
-		_, err := r.admin.CoreV1().ServiceAccounts(r.namespace).Get(t.Context(), "default", metav1.GetOptions{})
+		_, err := r.cluster.Do(r.Context(), "GET", "/api/v1/namespaces/"+namespace+"/serviceaccounts/default", nil)
 		return err == nil
 	})
-	return r
+}
+
+// newToken asks for a token of a service account.
+func (r *rig) newToken(namespace, account string, spec *authenticationv1.TokenRequestSpec) string {
+	r.Helper()
+	var answer authenticationv1.TokenRequest
+	r.ask("POST", "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token", &authenticationv1.TokenRequest{Spec: *spec}, &answer)
+	return answer.Status.Token
+}
+
+// evict evicts a pod.
+func (r *rig) evict(pod string) {
+	r.Helper()
+	path := "/api/v1/namespaces/" + r.namespace + "/pods/" + pod + "/eviction"
+	r.ask("POST", path, &policyv1.Eviction{
+		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"}, ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: r.namespace},
+	}, nil)
 }
 
 // node is the name of a node of the rig in the cluster.
@@ -193,7 +228,7 @@ func (r *rig) addNode(name string, devices int) {
 		r.Fatal(err)
 	}
 	r.await("node "+name+" is ready", func() bool {
-		n, err := r.admin.CoreV1().Nodes().Get(r.Context(), r.node(name), metav1.GetOptions{})
+		n, err := r.admin.Nodes().Get(r.Context(), r.node(name), metav1.GetOptions{})
 		return err == nil && ready(n) && len(n.Spec.Taints) == 0
 	})
 	if r.driver != "" {
@@ -274,7 +309,7 @@ func (r *rig) job(name string) *trainingjob.TrainingJob {
 // pods are those of the rig that are there.
 func (r *rig) pods() []corev1.Pod {
 	r.Helper()
-	list, err := r.admin.CoreV1().Pods(r.namespace).List(context.Background(), metav1.ListOptions{})
+	list, err := r.admin.Pods(r.namespace).List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -289,7 +324,7 @@ func (r *rig) podsOf(job string) []corev1.Pod {
 // patch changes a pod.
 func (r *rig) patch(p *corev1.Pod, change string, subresources ...string) {
 	r.Helper()
-	if _, err := r.admin.CoreV1().Pods(p.Namespace).Patch(context.Background(), p.Name, types.MergePatchType, []byte(change), metav1.PatchOptions{}, subresources...); err != nil {
+	if _, err := r.admin.Pods(p.Namespace).Patch(context.Background(), p.Name, types.MergePatchType, []byte(change), metav1.PatchOptions{}, subresources...); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -297,7 +332,7 @@ func (r *rig) patch(p *corev1.Pod, change string, subresources ...string) {
 // patchNode changes a node.
 func (r *rig) patchNode(name, change string) {
 	r.Helper()
-	if _, err := r.admin.CoreV1().Nodes().Patch(context.Background(), r.node(name), types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
+	if _, err := r.admin.Nodes().Patch(context.Background(), r.node(name), types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
 		r.Fatal(err)
 	}
 }

@@ -51,14 +51,8 @@ func (r *rig) install(o manifests.Options) *rest.Config {
 		}
 	}
 	hour := int64(3600)
-	answer, err := r.admin.CoreV1().ServiceAccounts(r.namespace).CreateToken(r.Context(), manifests.Name, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hour},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		r.Fatal(err)
-	}
 	config := rest.AnonymousClientConfig(r.config)
-	config.QPS, config.BearerToken = -1, answer.Status.Token
+	config.QPS, config.BearerToken = -1, r.newToken(r.namespace, manifests.Name, &authenticationv1.TokenRequestSpec{ExpirationSeconds: &hour})
 	return config
 }
 

@@ -65,13 +65,13 @@ func (b *Backend) Keep(l []core.Learned) error {
 		return err
 	}
 	if len(snapshot) > lead.SnapshotLimit {
-		b.log.Warn("what the policies learned is not kept", "bytes", len(snapshot), "limit", lead.SnapshotLimit)
+		b.log.Warn("cannot store what the policies learned", "bytes", len(snapshot), "limit", lead.SnapshotLimit)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), b.patience())
 	defer cancel()
 	if err := b.state.Load().store.Write(ctx, func(k *lead.Kept) { k.Snapshot = snapshot }); err != nil {
-		b.log.Warn("what the policies learned is not kept", "error", err) // the next one starts from the facts
+		b.log.Warn("cannot store what the policies learned", "error", err) // the next one starts from the facts
 	}
 	return nil
 }

@@ -199,7 +199,7 @@ type witness struct {
 
 func (r *rig) witness() *witness {
 	r.Helper()
-	list, err := r.admin.CoreV1().Pods(r.namespace).List(r.Context(), metav1.ListOptions{})
+	list, err := r.admin.Pods(r.namespace).List(r.Context(), metav1.ListOptions{})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func (r *rig) witness() *witness {
 func (w *witness) watch(ctx context.Context, version string) {
 	defer close(w.done)
 	for ctx.Err() == nil {
-		watch, err := w.rig.admin.CoreV1().Pods(w.rig.namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+		watch, err := w.rig.admin.Pods(w.rig.namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 		if err != nil {
 			if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
 				w.rig.Errorf("the witness was blind for a while: %v", err)

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
@@ -66,23 +65,24 @@ func newInventory(log *slog.Logger) *inventory {
 
 // class is a DeviceClass that can be read.
 type class struct {
-	selectors []cel.CompilationResult
+	selectors []*selector
 	config    []resourcev1.DeviceAllocationConfiguration
 }
 
-// The features are those that a class may count on: it was checked by its API server.
-var celFeatures = cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}
-
 // readClass compiles the selectors of a class.
 func readClass(c *resourcev1.DeviceClass) (*class, error) {
+	compiler, err := newSelectorCompiler()
+	if err != nil {
+		return nil, err
+	}
 	read := new(class)
 	for i, s := range c.Spec.Selectors {
 		if s.CEL == nil {
 			return nil, fmt.Errorf("DeviceClass %q: selector %d is of a kind that this release does not know", c.Name, i)
 		}
-		compiled := cel.GetCompiler(celFeatures).CompileCELExpression(s.CEL.Expression, cel.Options{DisableCostEstimation: true})
-		if compiled.Error != nil {
-			return nil, fmt.Errorf("DeviceClass %q: selector %d, %q: %w", c.Name, i, s.CEL.Expression, compiled.Error)
+		compiled, err := compiler.compile(s.CEL.Expression)
+		if err != nil {
+			return nil, fmt.Errorf("DeviceClass %q: selector %d, %q: %w", c.Name, i, s.CEL.Expression, err)
 		}
 		read.selectors = append(read.selectors, compiled)
 	}
@@ -97,9 +97,7 @@ func readClass(c *resourcev1.DeviceClass) (*class, error) {
 // selects reports whether a device is one of the class: one for which all selectors hold.
 func (c *class) selects(driver string, d *resourcev1.Device) (bool, error) {
 	for _, s := range c.selectors {
-		matches, _, err := s.DeviceMatches(context.Background(), cel.Device{
-			Driver: driver, AllowMultipleAllocations: d.AllowMultipleAllocations, Attributes: d.Attributes, Capacity: d.Capacity,
-		})
+		matches, err := s.matches(driver, d)
 		if err != nil || !matches {
 			return false, err
 		}
@@ -109,7 +107,7 @@ func (c *class) selects(driver string, d *resourcev1.Device) (bool, error) {
 
 // choose reads the DeviceClass of the config.
 func (v *inventory) choose(ctx context.Context, all *clients, name string) error {
-	object, err := all.ResourceV1().DeviceClasses().Get(ctx, name, metav1.GetOptions{})
+	object, err := all.DeviceClasses().Get(ctx, name, metav1.GetOptions{})
 	problem := core.Diagnostic{Path: "backend.config.device_class"}
 	switch {
 	case apierrors.IsNotFound(err):
@@ -143,12 +141,12 @@ func (v *inventory) set(c *class) {
 // edited takes in that a class was edited. One that is gone, or cannot be read any more, goes on as it was.
 func (v *inventory) edited(c *resourcev1.DeviceClass, gone bool) {
 	if gone {
-		v.log.Warn("the DeviceClass is gone; its devices are used as before", "class", c.Name)
+		v.log.Warn("the DeviceClass was deleted; its devices are used as before", "class", c.Name)
 		return
 	}
 	read, err := readClass(c)
 	if err != nil {
-		v.log.Warn("the DeviceClass is used as it was", "error", err)
+		v.log.Warn("cannot read the changed DeviceClass; using it as it was", "error", err)
 		return
 	}
 	v.set(read)

@@ -79,21 +79,38 @@ func (b *Backend) take(j *job, s *speech, now float64) {
 	if s.run == run && j.said.run != run {
 		j.said = said{run: run, writtenAt: j.said.writtenAt}
 	}
-	a := &j.account
-	if c := s.checkpointed; c != nil && *c != a.kept {
-		if a.kept = *c; s.run != run || seats == 0 { // the last one, of a run that was told to stop
-			a.lose(now)
-			b.progressed(j, now)
-			b.keep(j, now)
-		} else if now-j.said.writtenAt >= writeEvery.Seconds() {
-			b.keep(j, now)
-		}
+	if s.checkpointed != nil {
+		b.takeCheckpoint(j, *s.checkpointed, s.run != run || seats == 0, now)
 	}
 	if s.run != run {
 		return
 	}
 	j.said.worlds = j.said.worlds || s.worlds
-	for _, said := range s.metrics {
+	b.takeMetrics(j, s.metrics, now)
+	if r := s.report; r != nil && seats > 0 && r.Replicas*j.perReplica == j.account.held {
+		b.takeReport(j, r, now)
+	}
+}
+
+// takeCheckpoint takes in how much work the checkpoint of a job holds. Last is that of a run that was stopped.
+func (b *Backend) takeCheckpoint(j *job, work float64, last bool, now float64) {
+	a := &j.account
+	if work == a.kept {
+		return
+	}
+	a.kept = work
+	if last {
+		a.lose(now)
+		b.progressed(j, now)
+		b.keep(j, now)
+	} else if now-j.said.writtenAt >= writeEvery.Seconds() {
+		b.keep(j, now)
+	}
+}
+
+// takeMetrics reports the metrics of a job that were not reported before.
+func (b *Backend) takeMetrics(j *job, metrics []heardMetric, now float64) {
+	for _, said := range metrics {
 		m := said.Metric
 		known := slices.IndexFunc(j.said.metrics, func(o agent.Metric) bool { return o.Name == m.Name })
 		switch {
@@ -106,25 +123,28 @@ func (b *Backend) take(j *job, s *speech, now float64) {
 		default:
 			j.said.metrics[known] = m
 		}
-		b.tell(core.Event{Kind: core.JobReported, AtSeconds: now, Job: j.id, Metric: m.Name, Step: m.Step, Value: m.Value})
+		b.report(core.Event{Kind: core.JobReported, AtSeconds: now, Job: j.id, Metric: m.Name, Step: m.Step, Value: m.Value})
 	}
-	if r := s.report; r != nil && seats > 0 && r.Replicas*j.perReplica == a.held {
-		if !j.said.counted { // what it took to begin says nothing of how fast it is
-			j.said.counted, a.done, a.from = true, max(r.Progress, a.done), now
+}
+
+// takeReport takes in how far and how fast a job is.
+func (b *Backend) takeReport(j *job, r *agent.Report, now float64) {
+	a := &j.account
+	if !j.said.counted { // what it took to begin says nothing of how fast it is
+		j.said.counted, a.done, a.from = true, max(r.Progress, a.done), now
+	}
+	if now > a.from && r.Progress > a.done {
+		first := a.rate == 0
+		a.rate = (r.Progress - a.done) / (now - a.from)
+		a.done, a.from = r.Progress, now
+		if first { // from now on whoever looks can reckon
+			b.progressed(j, now)
+			b.keep(j, now)
 		}
-		if now > a.from && r.Progress > a.done {
-			first := a.rate == 0
-			a.rate = (r.Progress - a.done) / (now - a.from)
-			a.done, a.from = r.Progress, now
-			if first { // from now on whoever looks can reckon
-				b.progressed(j, now)
-				b.keep(j, now)
-			}
-		}
-		j.said.latest, j.said.fresh, j.said.at = *r, true, now
-		if m := b.measurement(j); m.PassSeconds > 0 && !sameConfiguration(m, j.said.told) {
-			b.tellReport(j, now)
-		}
+	}
+	j.said.latest, j.said.fresh, j.said.at = *r, true, now
+	if m := b.measurement(j); m.PassSeconds > 0 && !sameConfiguration(m, j.said.told) {
+		b.reportMeasurement(j, now)
 	}
 }
 
@@ -153,8 +173,8 @@ func (b *Backend) measurement(j *job) core.Measurement {
 	return m
 }
 
-// tellReport tells how far a job is, and what it measured.
-func (b *Backend) tellReport(j *job, now float64) {
+// reportMeasurement reports how far a job is, and what it measured.
+func (b *Backend) reportMeasurement(j *job, now float64) {
 	j.said.fresh = false
 	b.progressed(j, now)
 	m := b.measurement(j)
@@ -162,14 +182,14 @@ func (b *Backend) tellReport(j *job, now float64) {
 		return
 	}
 	j.said.told = m
-	b.tell(core.Event{
+	b.report(core.Event{
 		Kind: core.JobMeasured, AtSeconds: j.said.at, Job: j.id, Measurement: m, StepsLeft: math.NaN(),
 		Gradients: core.Gradients{Square: j.said.latest.GradientSquare, Variance: j.said.latest.GradientVariance},
 	})
 }
 
-// tellReports tells what jobs said since the last round, and which do not speak any more.
-func (b *Backend) tellReports(now float64) {
+// reportMeasurements reports what jobs said since the last round, and which do not speak any more.
+func (b *Backend) reportMeasurements(now float64) {
 	for _, j := range b.byID {
 		if j == nil || j.ended || j.losing || len(b.holds[j.uid]) == 0 {
 			continue
@@ -179,7 +199,7 @@ func (b *Backend) tellReports(now float64) {
 			b.progressed(j, now)
 		}
 		if j.said.fresh {
-			b.tellReport(j, now)
+			b.reportMeasurement(j, now)
 		}
 	}
 }
@@ -187,7 +207,7 @@ func (b *Backend) tellReports(now float64) {
 // progressed tells how far a job is.
 func (b *Backend) progressed(j *job, now float64) {
 	a := &j.account
-	b.tell(core.Event{
+	b.report(core.Event{
 		Kind: core.JobProgressed, AtSeconds: now, Job: j.id, Progress: a.done, Rate: a.rate, FromSeconds: a.from, StepsLeft: math.NaN(),
 	})
 }
@@ -240,7 +260,7 @@ func (b *Backend) shrink(j *job, left []gang.Seat, now float64, cause core.Cause
 	a.settle(now)
 	a.rate *= float64(count) / float64(a.held) // until it says itself
 	a.held, a.lastChange = count, now
-	b.tell(core.Event{
+	b.report(core.Event{
 		Kind: core.JobShrunk, AtSeconds: now, Job: j.id, Seats: seats, Cause: cause, Message: message,
 		Progress: a.done, Rate: a.rate, FromSeconds: now, StepsLeft: math.NaN(),
 	})
@@ -268,7 +288,7 @@ func (b *Backend) introduce(j *job) {
 	g, world := b.gangOf(j), j.decision().World
 	j.mutex.Unlock()
 	if err := b.door.meet(&g, world); err != nil {
-		b.log.Warn("a job could not be told its world", "job", j.namespace+"/"+j.name, "error", err)
+		b.log.Warn("cannot send the list of members to the agents of a job", "job", j.namespace+"/"+j.name, "error", err)
 	}
 }
 
@@ -295,10 +315,10 @@ func (b *Backend) roomForResizes() bool {
 	r.askAt = now + askEvery
 	call, cancel := context.WithTimeout(b.life, b.patience())
 	defer cancel()
-	definition, err := b.clients.Discovery().RESTClient().Get().AbsPath(definitionPath).DoRaw(call)
+	definition, err := b.clients.Raw(call, definitionPath)
 	if r.known = err == nil && strings.Contains(string(definition), `"nextMember"`); !r.known && !r.refused {
 		r.refused = true
-		b.log.Warn("a job is restarted to be resized: the cluster's TrainingJobs are of a version before; apply what `quartet kube crd` prints", "error", err)
+		b.log.Warn("restarting a job to resize it: the TrainingJob definition of the cluster is too old; apply what `quartet kube crd` prints", "error", err)
 	}
 	return r.known
 }

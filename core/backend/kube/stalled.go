@@ -46,7 +46,7 @@ func (b *Backend) giveUp(j *job, state *gang.State, waited time.Duration, now fl
 			}
 			b.hung[h.UID] = hung{h.Namespace, h.Name, h.Node, devices}
 			b.recount = true
-			b.log.Warn("a pod keeps its devices", "pod", h.Namespace+"/"+h.Name, "node", h.Node, "devices", trainingjob.FormatDevices(devices))
+			b.log.Warn("a pod does not release its devices", "pod", h.Namespace+"/"+h.Name, "node", h.Node, "devices", trainingjob.FormatDevices(devices))
 		}
 	}
 	message := fmt.Sprintf("%s for %v", awaits(state), waited.Round(time.Second))

@@ -82,7 +82,7 @@ func (l *line) sever() {
 func (r *rig) bury() {
 	r.Helper()
 	patch := []byte(`{"spec":{"holderIdentity":""}}`)
-	if _, err := r.admin.CoordinationV1().Leases(r.namespace).Patch(context.Background(), leaseName, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := r.admin.Leases(r.namespace).Patch(context.Background(), leaseName, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -198,7 +198,7 @@ func TestTakeover(t *testing.T) {
 	}
 	second.news()
 	for _, p := range r.podsOf("runs") {
-		if err := r.admin.CoreV1().Pods(r.namespace).Delete(t.Context(), p.Name, metav1.DeleteOptions{}); err != nil {
+		if err := r.admin.Pods(r.namespace).Delete(t.Context(), p.Name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

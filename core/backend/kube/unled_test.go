@@ -107,7 +107,7 @@ func TestDevicePluginStartsAnewWhileNobodyLed(t *testing.T) {
 	offers := func(count string) {
 		for _, name := range []string{"a", "b"} {
 			change := `{"status":{"allocatable":{"` + string(gang.DefaultResource) + `":"` + count + `"}}}`
-			if _, err := r.admin.CoreV1().Nodes().Patch(t.Context(), r.node(name), types.MergePatchType, []byte(change), metav1.PatchOptions{}, "status"); err != nil {
+			if _, err := r.admin.Nodes().Patch(t.Context(), r.node(name), types.MergePatchType, []byte(change), metav1.PatchOptions{}, "status"); err != nil {
 				t.Fatal(err)
 			}
 		}

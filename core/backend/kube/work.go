@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,7 +73,7 @@ func (b *Backend) labour(ctx context.Context, group *sync.WaitGroup) {
 				}
 				return nil
 			}, func(uid types.UID, times int, err error) {
-				b.failed("the status of a job is not written", uid, times, err)
+				b.failed("cannot write the status of a job", uid, times, err)
 			})
 		})
 	}
@@ -81,7 +82,7 @@ func (b *Backend) labour(ctx context.Context, group *sync.WaitGroup) {
 		group.Go(func() {
 			serve(b.work.units, func(key string) error { return b.adopt(ctx, key) }, func(key string, times int, err error) {
 				if tells(times) {
-					b.log.Warn("pods of others are not taken in", "pods", key, "failures", times, "error", err)
+					b.log.Warn("cannot adopt the pods of a Job, pod or group", "pods", key, "failures", times, "error", err)
 				}
 			})
 		})
@@ -181,52 +182,72 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 	if a := decided.Adopts; a != nil {
 		a.Wants = b.world.wants(&a.Unit, a.Wants)
 	} else if err := b.door.follow(&decided, tuning, seen.Pods); err != nil {
-		b.log.Warn("a job could not be told what is decided", "job", decided.Namespace+"/"+decided.Name, "error", err)
+		b.log.Warn("cannot send the decision to the agents of a job", "job", decided.Namespace+"/"+decided.Name, "error", err)
 	}
 	state, err := b.driver.Drive(ctx, decided, seen)
-	j.mutex.Lock()
-	overtook := !j.overtook && decided.Adopts == nil && b.overtaken(j, &j.past, slices.Concat(seen.Pods, state.Ended))
-	j.overtook = j.overtook || overtook
-	changed := overtook || state.Phase != "" && (!j.seen || j.stateOf != id || !alike(&j.state, &state))
-	if state.Phase != "" { // or nothing is known but that something went wrong
-		j.state, j.stateOf, j.seen = state, id, true
-	}
-	over := state.Phase == gang.Gone && j.deleted
-	j.mutex.Unlock()
-	b.mutex.Lock()
-	if state.Phase == gang.Queued {
-		if b.queued[uid] = true; b.freed != freed {
-			b.work.add(uid) // what it waits for may have become free before it stood in the queue
-		}
-	} else {
-		delete(b.queued, uid)
-	}
+	changed, over := b.keepState(j, &decided, id, seen.Pods, &state)
+	b.enqueue(uid, state.Phase == gang.Queued, freed)
 	if over && err == nil {
-		delete(b.known, uid)
-		b.driver.Forget(uid)
-		b.door.forget(uid)
+		b.forget(uid)
 	}
-	b.mutex.Unlock()
-	waits := starts(&state)
 	left := decided.StartTimeout - b.since(decidedAt)
-	if changed || state.Reason == gang.ReasonPodsMissing || waits && decided.StartTimeout > 0 && left < 0 {
+	if changed || state.Reason == gang.ReasonPodsMissing || starts(&state) && decided.StartTimeout > 0 && left < 0 {
 		b.world.drove(uid)
 	}
 	if err == nil {
-		b.mend(j)
+		b.clearFailure(j)
 	}
-	if timeout := decided.StartTimeout; timeout > 0 {
-		switch {
-		case waits: // the pipeline finds that it waited too long
-			if left < 0 {
-				left = timeout / 4 // it was found, or the members that it has go on
-			}
-			b.work.drives.AddAfter(uid, left+breather)
-		case state.LateIn > 0:
-			b.work.drives.AddAfter(uid, state.LateIn)
-		}
-	}
+	b.driveLater(uid, decided.StartTimeout, left, &state)
 	return err
+}
+
+// keepState keeps what a drive found of the pods of a job, and reports whether that changed, and whether the job is deleted and its pods are gone.
+func (b *Backend) keepState(j *job, decided *gang.Job, id decisionID, seen []*corev1.Pod, state *gang.State) (changed, over bool) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	overtook := !j.overtook && decided.Adopts == nil && b.overtaken(j, &j.past, slices.Concat(seen, state.Ended))
+	j.overtook = j.overtook || overtook
+	changed = overtook || state.Phase != "" && (!j.seen || j.stateOf != id || !alike(&j.state, state))
+	if state.Phase != "" { // or nothing is known but that something went wrong
+		j.state, j.stateOf, j.seen = *state, id, true
+	}
+	return changed, state.Phase == gang.Gone && j.deleted
+}
+
+// enqueue notes whether a job waits for devices that others have. Freed is how often devices had become free before its pods were driven.
+func (b *Backend) enqueue(uid types.UID, waits bool, freed int) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if !waits {
+		delete(b.queued, uid)
+		return
+	}
+	if b.queued[uid] = true; b.freed != freed {
+		b.work.add(uid) // what it waits for may have become free before it stood in the queue
+	}
+}
+
+// forget forgets a job that is over.
+func (b *Backend) forget(uid types.UID) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	delete(b.known, uid)
+	b.driver.Forget(uid)
+	b.door.forget(uid)
+}
+
+// driveLater has the pods of a job driven again when its start will have taken too long. Left is the time until then.
+func (b *Backend) driveLater(uid types.UID, timeout, left time.Duration, state *gang.State) {
+	switch {
+	case timeout <= 0:
+	case starts(state): // the pipeline finds that it waited too long
+		if left < 0 {
+			left = timeout / 4 // it was found, or the members that it has go on
+		}
+		b.work.drives.AddAfter(uid, left+breather)
+	case state.LateIn > 0:
+		b.work.drives.AddAfter(uid, state.LateIn)
+	}
 }
 
 // since is how long ago a moment of the run was.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
@@ -24,7 +25,7 @@ func TestServiceOfARun(t *testing.T) {
 		"nothing of it runs, yet": {"", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, err := newWorld(&Config{}, &clients{jobs: new(trainingjob.Client)}, slog.New(slog.DiscardHandler), false)
+			w, err := newWorld(&Config{}, &clients{Client: new(kubeclient.Client), jobs: new(trainingjob.Client)}, slog.New(slog.DiscardHandler), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +65,7 @@ func TestPodsOfOthers(t *testing.T) {
 		"a pod that another scheduler places": {known: true, change: func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, err := newWorld(&Config{}, &clients{jobs: new(trainingjob.Client)}, slog.New(slog.DiscardHandler), false)
+			w, err := newWorld(&Config{}, &clients{Client: new(kubeclient.Client), jobs: new(trainingjob.Client)}, slog.New(slog.DiscardHandler), false)
 			if err != nil {
 				t.Fatal(err)
 			}

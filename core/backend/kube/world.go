@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
@@ -68,13 +68,10 @@ func newWorld(c *Config, all *clients, log *slog.Logger, adopts bool) (*world, e
 	if err != nil {
 		return nil, err
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(all, 0, informers.WithTransform(slim))
 	w := &world{
-		config: c, selector: selector, nodes: factory.Core().V1().Nodes().Informer(), pods: factory.Core().V1().Pods().Informer(),
-		services: coreinformers.NewFilteredServiceInformer(all, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
-			o.FieldSelector = "metadata.name=" + gang.Names
-		}),
-		jobs:     trainingjob.NewInformer(all.jobs, c.Watch, 0),
+		config: c, selector: selector, nodes: informerOf(all.Nodes()), pods: informerOf(all.Pods(metav1.NamespaceAll).Objects),
+		services: kubeclient.NewInformer(all.Services(metav1.NamespaceAll), "metadata.name="+gang.Names, cache.Indexers{}),
+		jobs:     trainingjob.NewInformer(all.jobs, c.Watch),
 		happened: make(chan struct{}, 1), stirred: make(chan struct{}, 1),
 		jobsChanged: map[types.UID]bool{}, driven: map[types.UID]bool{}, podsChanged: map[types.UID]bool{},
 		byUID: map[types.UID]*trainingjob.TrainingJob{}, others: map[types.UID]use{}, foreignOn: map[string]int{},
@@ -88,14 +85,14 @@ func newWorld(c *Config, all *clients, log *slog.Logger, adopts bool) (*world, e
 		{w.jobs, handle(w.trainingJob)},
 	}
 	if c.DeviceClass != "" {
-		more, err := w.withClaims(factory, log)
+		more, err := w.withClaims(all, log)
 		if err != nil {
 			return nil, err
 		}
 		w.handlers = append(w.handlers, more...)
 	}
 	if adopts {
-		w.adopted = newAdoptions(factory.Batch().V1().Jobs().Informer())
+		w.adopted = newAdoptions(informerOf(all.Jobs(metav1.NamespaceAll)))
 		w.handlers = append(w.handlers, handler{w.adopted.jobs, handle(w.batchJob)})
 	}
 	for _, h := range w.handlers {
@@ -112,6 +109,13 @@ func newWorld(c *Config, all *clients, log *slog.Logger, adopts bool) (*world, e
 		}
 	}
 	return w, nil
+}
+
+// informerOf is a cache of objects without what nobody reads, indexed by namespace.
+func informerOf[T kubeclient.Object, L runtime.Object](objects *kubeclient.Objects[T, L]) cache.SharedIndexInformer {
+	informer := kubeclient.NewInformer(objects, "", cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	_ = informer.SetTransform(slim) // an error is of one that runs
+	return informer
 }
 
 type handler struct {
@@ -222,8 +226,9 @@ func wake(c chan struct{}) {
 
 func (w *world) pod(p *corev1.Pod, gone bool) {
 	uid := w.memberOf(p)
+	ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	held := 0
-	if w.devices == nil && uid == "" && !gone && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed && p.Spec.NodeName != "" {
+	if w.devices == nil && uid == "" && !gone && !ended && p.Spec.NodeName != "" {
 		held = gang.Requested(p, corev1.ResourceName(w.config.Resource))
 	}
 	w.mutex.Lock()
@@ -235,10 +240,15 @@ func (w *world) pod(p *corev1.Pod, gone bool) {
 	w.unitPod(p)
 	if uid != "" {
 		w.podsChanged[uid] = true
-		w.freed = w.freed || gone || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		w.freed = w.freed || gone || ended || p.DeletionTimestamp != nil
 		wake(w.stirred)
 		return
 	}
+	w.foreignPod(p, held)
+}
+
+// foreignPod counts how many devices a pod of others holds.
+func (w *world) foreignPod(p *corev1.Pod, held int) {
 	was, counted := w.others[p.UID]
 	now := use{p.Spec.NodeName, held}
 	if now == was && counted || held == 0 && !counted {
@@ -285,7 +295,8 @@ func (w *world) troubled() error {
 	return w.trouble
 }
 
-func (w *world) mended() {
+// recovered notes that the watches work again.
+func (w *world) recovered() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.trouble = nil

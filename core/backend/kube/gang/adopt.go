@@ -33,8 +33,9 @@ const (
 
 // Unit is what is scheduled together of those pods that others made and that name our scheduler.
 type Unit struct {
-	Kind, Namespace, Name string
-	UID                   types.UID // none of a group
+	Kind            string    // JobUnit, PodUnit or GroupUnit
+	Namespace, Name string    // of the object, or of the label of a group
+	UID             types.UID // none of a group
 }
 
 // Key is another one for each unit.
@@ -70,6 +71,7 @@ func AdoptedBy(pod *corev1.Pod) types.UID {
 // of their indices and names. A seat is for one pod. Each pod is told its seat by a patch, and bound in the version that it has
 // then: whoever decided before that it was to go elsewhere cannot bind it any more.
 type Adoption struct {
+	// Unit is whose pods they are.
 	Unit Unit
 	// Wants is how many pods the unit wants to have at present, where that may be fewer than it has seats. A run does not begin
 	// without them.
@@ -98,30 +100,7 @@ func Free(pod *corev1.Pod) bool {
 
 // takeIn gives seats to pods of others, and lets those go that have none.
 func (p *planner) takeIn(withdrawn bool) {
-	var free, odd []*corev1.Pod
-	seated := 0
-	pods := slices.DeleteFunc(slices.Clone(p.look.Pods), func(pod *corev1.Pod) bool {
-		return pod.Namespace != p.job.Namespace || !p.job.has(pod)
-	})
-	slices.SortFunc(pods, byIndex)
-	for _, pod := range pods {
-		seat := -1
-		if AdoptedBy(pod) == p.job.UID {
-			seat = p.job.seat(pod)
-		}
-		p.began = p.began || seat >= 0 && bound(pod)
-		switch {
-		case Free(pod) && !p.fits(pod):
-			odd = append(odd, pod)
-		case seat >= 0 && p.pods[seat] == nil && !p.vacates(seat, pod) && (!withdrawn || bound(pod) && p.roundOf(pod) != p.job.Round):
-			p.pods[seat] = pod
-			seated++
-		case Free(pod):
-			free = append(free, pod)
-		default:
-			p.letGo(pod)
-		}
-	}
+	seated, free, odd := p.seatPods(withdrawn)
 	want := min(len(p.job.Seats), p.job.Adopts.Wants)
 	there := seated + len(free)
 	enough := !withdrawn && (p.began || there >= want)
@@ -142,6 +121,39 @@ func (p *planner) takeIn(withdrawn bool) {
 	}
 }
 
+// seatPods finds the pods that have their seats, and lets those go that ended or were bound without one. It returns how many have a
+// seat, those that may be given one, and those that ask for another number of devices than a seat has.
+func (p *planner) seatPods(withdrawn bool) (seated int, free, odd []*corev1.Pod) {
+	pods := slices.DeleteFunc(slices.Clone(p.look.Pods), func(pod *corev1.Pod) bool {
+		return pod.Namespace != p.job.Namespace || !p.job.has(pod)
+	})
+	slices.SortFunc(pods, byIndex)
+	for _, pod := range pods {
+		seat := -1
+		if AdoptedBy(pod) == p.job.UID {
+			seat = p.job.seat(pod)
+		}
+		p.began = p.began || seat >= 0 && bound(pod)
+		switch {
+		case Free(pod) && !p.fits(pod):
+			odd = append(odd, pod)
+		case seat >= 0 && p.pods[seat] == nil && p.keeps(seat, pod, withdrawn):
+			p.pods[seat] = pod
+			seated++
+		case Free(pod):
+			free = append(free, pod)
+		default:
+			p.letGo(pod)
+		}
+	}
+	return seated, free, odd
+}
+
+// keeps reports whether a pod keeps its seat. What was begun for a decision that is withdrawn is taken back.
+func (p *planner) keeps(seat int, pod *corev1.Pod, withdrawn bool) bool {
+	return !p.vacates(seat, pod) && (!withdrawn || bound(pod) && p.roundOf(pod) != p.job.Round)
+}
+
 // fits reports whether a pod of others asks for as many devices as a seat has.
 func (p *planner) fits(pod *corev1.Pod) bool {
 	return p.o.Class != "" || Requested(pod, p.o.resource()) == p.job.perReplica()
@@ -159,29 +171,32 @@ func (p *planner) vacates(seat int, pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || !ok && (loss.Reason == ReasonExited || loss.Reason == ReasonDeleted)
 }
 
+// runs reports whether a pod is on a node and nothing ended it yet.
+func runs(pod *corev1.Pod) bool { return bound(pod) && !final(pod) && pod.DeletionTimestamp == nil }
+
 // letGo lets a pod of others go that was bound, or that ended, and has no seat. Its Job is not to count that against it: it is told
 // by the condition that Kubernetes has for that, and by taking off the finalizer of pods that are yet to be counted, as the Job's
 // own controller does with pods that it does not want any more. Otherwise it would soon have failed too often, and wait longer
 // each time before it makes another one.
 func (p *planner) letGo(pod *corev1.Pod) {
-	ended := final(pod) || pod.DeletionTimestamp != nil
+	runs := runs(pod)
 	freed := Freed(pod, p.look.Node)
 	if !freed && bound(pod) && p.runsElse(pod) {
 		p.last = pod
 	}
 	switch {
-	case bound(pod) && !ended && p.job.Keep:
+	case runs && p.job.Keep:
 		return // its owner ended, and ends it
-	case bound(pod) && !ended && condition(pod, corev1.DisruptionTarget) == nil:
+	case runs && condition(pod, corev1.DisruptionTarget) == nil:
 		p.step(Step{Kind: Disrupt, Pod: pod})
-	case bound(pod) && !ended && slices.Contains(pod.Finalizers, batchv1.JobTrackingFinalizer):
+	case runs && slices.Contains(pod.Finalizers, batchv1.JobTrackingFinalizer):
 		p.step(Step{Kind: Excuse, Pod: pod})
-	case bound(pod) && !ended:
+	case runs:
 		p.step(Step{Kind: Delete, Pod: pod})
-	case freed && slices.Contains(pod.Finalizers, Finalizer):
-		p.step(Step{Kind: Drop, Pod: pod})
-	case freed:
+	case freed && !slices.Contains(pod.Finalizers, Finalizer):
 		return
+	case freed:
+		p.step(Step{Kind: Drop, Pod: pod})
 	}
 	p.state.Leaving++
 }

@@ -20,11 +20,11 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
@@ -322,10 +322,10 @@ type client struct {
 
 func (a *api) client() *client { return &client{api: a} }
 
-func (c *client) kubernetes(t testing.TB) kubernetes.Interface { return over(t, c) }
+func (c *client) kubernetes(t testing.TB) *kubeclient.Client { return over(t, c) }
 
-func over(t testing.TB, transport http.RoundTripper) kubernetes.Interface {
-	k, err := kubernetes.NewForConfig(&rest.Config{
+func over(t testing.TB, transport http.RoundTripper) *kubeclient.Client {
+	k, err := kubeclient.New(&rest.Config{
 		Host: "http://api", Transport: transport, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"},
 	})
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 	"github.com/quartet-sched/quartet/internal/kubecluster"
 	"github.com/quartet-sched/quartet/internal/kubecluster/kubetest"
 )
@@ -46,8 +46,9 @@ func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
 // live drives jobs on a real API server. Every look is a list.
 type live struct {
 	t       *testing.T
-	client  kubernetes.Interface // of the test
-	counter *counter             // of the driver
+	cluster *kubecluster.Cluster
+	client  *kubeclient.Client // of the test
+	counter *counter           // of the driver
 	driver  *gang.Driver
 	book    *gang.Book
 	options gang.Options
@@ -64,13 +65,13 @@ func newLive(t *testing.T, c *kubecluster.Cluster, o gang.Options) *live {
 		t.Fatal(err)
 	}
 	config.QPS = -1
-	l := &live{t: t, options: o, book: gang.NewBook(o), client: kubernetes.NewForConfigOrDie(config)}
+	l := &live{t: t, cluster: c, options: o, book: gang.NewBook(o), client: must[*kubeclient.Client](t)(kubeclient.New(config))}
 	counted := rest.CopyConfig(config)
 	counted.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 		l.counter = &counter{RoundTripper: rt, calls: map[string]int{}}
 		return l.counter
 	})
-	l.driver = &gang.Driver{Client: kubernetes.NewForConfigOrDie(counted), Ledger: l.book, Options: o, Now: func() time.Time { return time.Unix(0, 0) }}
+	l.driver = &gang.Driver{Client: must[*kubeclient.Client](t)(kubeclient.New(counted)), Ledger: l.book, Options: o, Now: func() time.Time { return time.Unix(0, 0) }}
 	return l
 }
 
@@ -95,9 +96,9 @@ func must[T any](t *testing.T) func(T, error) T {
 
 func (l *live) drive(job *gang.Job) gang.State {
 	ctx := l.t.Context()
-	pods := must[*corev1.PodList](l.t)(l.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{}))
-	nodes := must[*corev1.NodeList](l.t)(l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{}))
-	claims := must[*resourcev1.ResourceClaimList](l.t)(l.client.ResourceV1().ResourceClaims("").List(ctx, metav1.ListOptions{}))
+	pods := must[*corev1.PodList](l.t)(l.client.Pods("").List(ctx, metav1.ListOptions{}))
+	nodes := must[*corev1.NodeList](l.t)(l.client.Nodes().List(ctx, metav1.ListOptions{}))
+	claims := must[*resourcev1.ResourceClaimList](l.t)(l.client.ResourceClaims("").List(ctx, metav1.ListOptions{}))
 	look := gang.Look{Version: pods.ResourceVersion, ClaimsVersion: claims.ResourceVersion, Devices: names}
 	all := gang.Cluster{Version: pods.ResourceVersion, Devices: names}
 	byName := map[string]*corev1.Node{}
@@ -143,7 +144,7 @@ func (l *live) until(phase gang.Phase, jobs ...*gang.Job) {
 
 func (l *live) uids() map[string]string {
 	uids := map[string]string{}
-	for _, pod := range must[*corev1.PodList](l.t)(l.client.CoreV1().Pods("").List(l.t.Context(), metav1.ListOptions{})).Items {
+	for _, pod := range must[*corev1.PodList](l.t)(l.client.Pods("").List(l.t.Context(), metav1.ListOptions{})).Items {
 		uids[pod.Spec.NodeName+" "+pod.Annotations[gang.DevicesAnnotation]] = string(pod.UID)
 	}
 	return uids
@@ -154,7 +155,7 @@ func (l *live) owned(name string) *gang.Job {
 	job := newJob(name)
 	job.Namespace = "default"
 	job.Template.Spec.Containers[0].Image = "none"
-	object := must[*corev1.ConfigMap](l.t)(l.client.CoreV1().ConfigMaps("default").Create(l.t.Context(), &corev1.ConfigMap{
+	object := must[*corev1.ConfigMap](l.t)(l.client.ConfigMaps("default").Create(l.t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 	}, metav1.CreateOptions{}))
 	job.UID, job.Owner = object.UID, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name}
@@ -183,7 +184,7 @@ func TestRealControlPlane(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLive(t, c, tc.options)
 			if tc.options.Class != "" {
-				must[*resourcev1.DeviceClass](t)(l.client.ResourceV1().DeviceClasses().Create(t.Context(),
+				must[*resourcev1.DeviceClass](t)(l.client.DeviceClasses().Create(t.Context(),
 					&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: tc.options.Class}}, metav1.CreateOptions{}))
 			}
 			must := func(text string, jobs ...*gang.Job) { t.Helper(); l.until(gang.Phase(text), jobs...) }
@@ -234,7 +235,7 @@ func (l *live) await(what string, ask func() bool) {
 
 func (l *live) nodesReady() {
 	l.await("nodes are not ready", func() bool {
-		nodes := must[*corev1.NodeList](l.t)(l.client.CoreV1().Nodes().List(l.t.Context(), metav1.ListOptions{}))
+		nodes := must[*corev1.NodeList](l.t)(l.client.Nodes().List(l.t.Context(), metav1.ListOptions{}))
 		ready := 0
 		for _, n := range nodes.Items {
 			if slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
@@ -246,7 +247,7 @@ func (l *live) nodesReady() {
 		return ready == 3
 	})
 	l.await("there is no service account", func() bool {
-		_, err := l.client.CoreV1().ServiceAccounts("default").Get(l.t.Context(), "default", metav1.GetOptions{})
+		_, err := l.cluster.Do(l.t.Context(), "GET", "/api/v1/namespaces/default/serviceaccounts/default", nil)
 		return err == nil
 	})
 }
@@ -254,6 +255,6 @@ func (l *live) nodesReady() {
 // claimsGone waits until the garbage collector and the controller of claims have done their work.
 func (l *live) claimsGone() {
 	l.await("claims are left", func() bool {
-		return len(must[*resourcev1.ResourceClaimList](l.t)(l.client.ResourceV1().ResourceClaims("").List(l.t.Context(), metav1.ListOptions{})).Items) == 0
+		return len(must[*resourcev1.ResourceClaimList](l.t)(l.client.ResourceClaims("").List(l.t.Context(), metav1.ListOptions{})).Items) == 0
 	})
 }

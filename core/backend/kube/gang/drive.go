@@ -15,7 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 )
 
 // ErrAgain says that calls failed for now, or that nobody knows whether they worked: look and drive again, a little later.
@@ -23,12 +24,13 @@ var ErrAgain = errors.New("look again")
 
 // Driver carries out what is due. It may drive many jobs at the same time.
 type Driver struct {
-	Client  kubernetes.Interface
-	Ledger  Ledger
-	Options Options
+	Client  *kubeclient.Client // of the API server
+	Ledger  Ledger             // of the devices that are free
+	Options Options            // how devices are found and asked for
 	// Fence is asked before each write. What it returns ends the drive, and nothing is written.
 	Fence func() error
-	Now   func() time.Time
+	// Now is the clock.
+	Now func() time.Time
 	// Timeout is that of a call; 5 s if 0.
 	Timeout time.Duration
 	// Workers is how many calls for one job are under way at the same time; 4 if 0.
@@ -74,26 +76,10 @@ func (d *Driver) Drive(ctx context.Context, job Job, seen Look) (State, error) {
 		if err := ctx.Err(); err != nil {
 			return plan.State, err
 		}
-		results := d.carryOut(ctx, &job, plan.Steps)
-		var problems []error
-		for i, r := range results {
-			if r.apply(m); r.gone != "" {
-				d.Ledger.Release(r.gone)
-			}
-			switch step := plan.Steps[i]; {
-			case r.err == nil:
-			case r.refused && !step.lets():
-				if m.refused == nil {
-					m.refused = &refusal{job.Run, job.Round, job.Epoch, r.reason, r.err.Error()}
-				}
-			case r.conflict:
-				conflicts++
-			default:
-				problems = append(problems, r.err)
-			}
-		}
+		more, err := d.takeResults(&job, m, plan.Steps, d.carryOut(ctx, &job, plan.Steps))
+		conflicts += more
 		look = m.again(look, d.Now())
-		if err := errors.Join(problems...); err != nil {
+		if err != nil {
 			return plan.State, err
 		}
 		if conflicts > mostConflicts {
@@ -101,6 +87,28 @@ func (d *Driver) Drive(ctx context.Context, job Job, seen Look) (State, error) {
 		}
 	}
 	return State{}, fmt.Errorf("%s/%s: nothing settles: %w", job.Namespace, job.Name, ErrAgain)
+}
+
+// takeResults remembers what became of steps. It returns how many of them found something else than was seen, and what failed for now.
+func (d *Driver) takeResults(job *Job, m *memory, steps []Step, results []result) (conflicts int, err error) {
+	var problems []error
+	for i, r := range results {
+		if r.apply(m); r.gone != "" {
+			d.Ledger.Release(r.gone)
+		}
+		switch {
+		case r.err == nil:
+		case r.refused && !steps[i].lets():
+			if m.refused == nil {
+				m.refused = &refusal{job.Run, job.Round, job.Epoch, r.reason, r.err.Error()}
+			}
+		case r.conflict:
+			conflicts++
+		default:
+			problems = append(problems, r.err)
+		}
+	}
+	return conflicts, errors.Join(problems...)
 }
 
 // Forget forgets a job that is gone.
@@ -181,8 +189,7 @@ func (d *Driver) do(ctx context.Context, job *Job, s Step) result {
 		r.err = ctx.Err()
 	case s.Kind == CreateService && apierrors.IsAlreadyExists(err):
 		r.apply = func(m *memory) { m.service = true }
-	case s.Kind != CreateService && (apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err)), s.patches() && apierrors.IsInvalid(err),
-		apierrors.IsNotFound(err) && s.Kind != CreatePod && s.Kind != CreateClaim && s.Kind != CreateService:
+	case s.outdated(err):
 		return d.reread(ctx, job, s, err)
 	case errors.As(err, &status) && refuses(status.Status().Code):
 		if r.refused, r.reason, r.err = true, reasonOf(err), err; s.Kind == CreatePod && neverValid(status.Status()) {
@@ -192,6 +199,20 @@ func (d *Driver) do(ctx context.Context, job *Job, s Step) result {
 		r.err = fmt.Errorf("%s of %s/%s: %w: %w", s.Kind, job.Namespace, job.Name, err, ErrAgain)
 	}
 	return r
+}
+
+// outdated reports whether an answer says that a step rests on what was otherwise than it was seen.
+func (s *Step) outdated(err error) bool {
+	switch {
+	case s.Kind == CreateService:
+		return false
+	case apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err):
+		return true
+	case apierrors.IsNotFound(err):
+		return s.Kind != CreatePod && s.Kind != CreateClaim
+	default:
+		return s.patches() && apierrors.IsInvalid(err)
+	}
 }
 
 // refuses reports whether an answer says that a call will not do, now or later. 404 is that of a namespace.
@@ -232,85 +253,109 @@ func (d *Driver) limit(ctx context.Context) (context.Context, context.CancelFunc
 // dropPatch takes our finalizer off, and others not.
 const dropPatch = `{"metadata":{"uid":%q,"$deleteFromPrimitiveList/finalizers":[%q]}}`
 
+// call makes the call of a step once.
 func (d *Driver) call(ctx context.Context, job *Job, s Step) (r result, err error) {
 	ctx, cancel := d.limit(ctx)
 	defer cancel()
-	pods := d.Client.CoreV1().Pods(job.Namespace)
-	claims := d.Client.ResourceV1().ResourceClaims(job.Namespace)
-	var pod *corev1.Pod
-	var claim *resourcev1.ResourceClaim
 	switch s.Kind {
 	case CreateService:
-		if _, err = d.Client.CoreV1().Services(job.Namespace).Create(ctx, newService(job.Namespace), metav1.CreateOptions{}); err == nil {
+		if _, err = d.Client.Services(job.Namespace).Create(ctx, newService(job.Namespace), metav1.CreateOptions{}); err == nil {
 			r.apply = func(m *memory) { m.service = true }
 		}
+	case CreateClaim, Allocate:
+		return d.callClaim(ctx, job, s)
+	case Delete:
+		return d.callDelete(ctx, job, s)
+	case Drop:
+		return d.callDrop(ctx, job, s)
+	case Adopt, Release, Excuse, Disrupt:
+		return d.callPatch(ctx, job, s)
 	case CreatePod:
-		if pod, err = pods.Create(ctx, s.Pod, metav1.CreateOptions{}); err == nil {
+		var pod *corev1.Pod
+		if pod, err = d.Client.Pods(job.Namespace).Create(ctx, s.Pod, metav1.CreateOptions{}); err == nil {
 			r.apply = func(m *memory) { m.pods.saw(pod) }
-		}
-	case CreateClaim:
-		if claim, err = claims.Create(ctx, s.Claim, metav1.CreateOptions{}); err == nil {
-			r.apply = func(m *memory) { m.claims.saw(claim) }
-		}
-	case Allocate:
-		if claim, err = claims.UpdateStatus(ctx, s.Claim, metav1.UpdateOptions{}); err == nil {
-			r.apply = func(m *memory) { m.claims.saw(claim) }
 		}
 	case Bind:
-		if err = pods.Bind(ctx, job.newBinding(s.Pod, s.Need.Node), metav1.CreateOptions{}); err == nil {
+		if err = d.Client.Pods(job.Namespace).Bind(ctx, job.newBinding(s.Pod, s.Need.Node), metav1.CreateOptions{}); err == nil {
 			r.apply = func(m *memory) { m.pods.wrote(s.Pod, func(p *corev1.Pod) { p.Spec.NodeName = s.Need.Node }) }
-		}
-	case Delete:
-		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.Pod.UID}, GracePeriodSeconds: job.grace()}
-		if bound(s.Pod) && !final(s.Pod) {
-			options.Preconditions.ResourceVersion = &s.Pod.ResourceVersion // it may have ended by itself since it was seen
-		}
-		if err = pods.Delete(ctx, s.Pod.Name, options); err == nil {
-			if !bound(s.Pod) {
-				return d.undo(ctx, job, s), nil
-			}
-			now := metav1.NewTime(d.Now())
-			r.apply = func(m *memory) { m.pods.wrote(s.Pod, func(p *corev1.Pod) { p.DeletionTimestamp = &now }) }
-		}
-	case Drop:
-		patch := fmt.Appendf(nil, dropPatch, s.Pod.UID, Finalizer)
-		if _, err = pods.Patch(ctx, s.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err == nil {
-			r.gone = s.Pod.UID
-			r.apply = func(m *memory) {
-				m.pods.wrote(s.Pod, func(p *corev1.Pod) {
-					p.Finalizers = slices.DeleteFunc(slices.Clone(p.Finalizers), func(f string) bool { return f == Finalizer })
-				})
-			}
-		}
-	case Adopt, Release, Excuse:
-		var patch []byte
-		var wrong error
-		switch s.Kind {
-		case Adopt:
-			patch, wrong = job.adoptPatch(s.Pod, s.Seat)
-		case Release:
-			patch, wrong = job.releasePatch(s.Pod)
-		default:
-			patch, wrong = excusePatch(s.Pod)
-		}
-		if wrong != nil {
-			return r, wrong
-		}
-		if pod, err = pods.Patch(ctx, s.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err == nil {
-			if r.apply = func(m *memory) { m.pods.saw(pod) }; s.Kind == Release {
-				r.gone = pod.UID
-			}
-		}
-	case Disrupt:
-		patch, wrong := d.disrupted(s.Pod)
-		if wrong != nil {
-			return r, wrong
-		}
-		if pod, err = pods.Patch(ctx, s.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err == nil {
-			r.apply = func(m *memory) { m.pods.saw(pod) }
 		}
 	}
 	return r, err
+}
+
+// callClaim creates a claim, or writes the devices that it gets.
+func (d *Driver) callClaim(ctx context.Context, job *Job, s Step) (r result, err error) {
+	claims := d.Client.ResourceClaims(job.Namespace)
+	var claim *resourcev1.ResourceClaim
+	if s.Kind == CreateClaim {
+		claim, err = claims.Create(ctx, s.Claim, metav1.CreateOptions{})
+	} else {
+		claim, err = claims.UpdateStatus(ctx, s.Claim, metav1.UpdateOptions{})
+	}
+	if err == nil {
+		r.apply = func(m *memory) { m.claims.saw(claim) }
+	}
+	return r, err
+}
+
+// callDelete deletes a pod as it was seen.
+func (d *Driver) callDelete(ctx context.Context, job *Job, s Step) (r result, err error) {
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.Pod.UID}, GracePeriodSeconds: job.grace()}
+	if bound(s.Pod) && !final(s.Pod) {
+		options.Preconditions.ResourceVersion = &s.Pod.ResourceVersion // it may have ended by itself since it was seen
+	}
+	if err = d.Client.Pods(job.Namespace).Delete(ctx, s.Pod.Name, options); err != nil {
+		return r, err
+	}
+	if !bound(s.Pod) {
+		return d.undo(ctx, job, s), nil
+	}
+	now := metav1.NewTime(d.Now())
+	r.apply = func(m *memory) { m.pods.wrote(s.Pod, func(p *corev1.Pod) { p.DeletionTimestamp = &now }) }
+	return r, nil
+}
+
+// callDrop takes our finalizer off a pod.
+func (d *Driver) callDrop(ctx context.Context, job *Job, s Step) (r result, err error) {
+	patch := fmt.Appendf(nil, dropPatch, s.Pod.UID, Finalizer)
+	if _, err = d.Client.Pods(job.Namespace).Patch(ctx, s.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return r, err
+	}
+	r.gone = s.Pod.UID
+	r.apply = func(m *memory) {
+		m.pods.wrote(s.Pod, func(p *corev1.Pod) {
+			p.Finalizers = slices.DeleteFunc(slices.Clone(p.Finalizers), func(f string) bool { return f == Finalizer })
+		})
+	}
+	return r, nil
+}
+
+// callPatch changes a pod of others.
+func (d *Driver) callPatch(ctx context.Context, job *Job, s Step) (r result, err error) {
+	var patch []byte
+	var subresources []string
+	switch s.Kind {
+	case Adopt:
+		patch, err = job.adoptPatch(s.Pod, s.Seat)
+	case Release:
+		patch, err = job.releasePatch(s.Pod)
+	case Disrupt:
+		patch, err = d.disrupted(s.Pod)
+		subresources = []string{"status"}
+	default:
+		patch, err = excusePatch(s.Pod)
+	}
+	if err != nil {
+		return r, err
+	}
+	pod, err := d.Client.Pods(job.Namespace).Patch(ctx, s.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
+	if err != nil {
+		return r, err
+	}
+	if r.apply = func(m *memory) { m.pods.saw(pod) }; s.Kind == Release {
+		r.gone = pod.UID
+	}
+	return r, nil
 }
 
 // patches reports whether a step changes a pod that is there.
@@ -338,27 +383,41 @@ func (d *Driver) undo(ctx context.Context, job *Job, s Step) result {
 func (d *Driver) reread(ctx context.Context, job *Job, s Step, why error) result {
 	ctx, cancel := d.limit(ctx)
 	defer cancel()
-	r := result{apply: func(*memory) {}}
-	again := func(err error) result {
-		r.err = fmt.Errorf("%s of %s/%s: %w: %w", s.Kind, job.Namespace, job.Name, err, ErrAgain)
-		return r
-	}
+	var r result
+	var err error
 	if s.Kind == CreateClaim || s.Kind == Allocate && !apierrors.IsNotFound(why) {
-		claim, err := d.Client.ResourceV1().ResourceClaims(job.Namespace).Get(ctx, s.Claim.Name, metav1.GetOptions{})
-		switch {
-		case err == nil:
-			r.apply, r.conflict, r.err = func(m *memory) { m.claims.saw(claim) }, s.Kind == Allocate, why
-		case !apierrors.IsNotFound(err):
-			return again(err)
-		default:
-			r.conflict, r.err = true, why
-		}
-		if s.Kind == CreateClaim && err == nil {
-			r.err = nil // that it is there was to be reached
-		}
-		return r
+		r, err = d.rereadClaim(ctx, job, s, why)
+	} else {
+		r, err = d.rereadPod(ctx, job, s, why)
 	}
-	pod, err := d.Client.CoreV1().Pods(job.Namespace).Get(ctx, s.Pod.Name, metav1.GetOptions{})
+	if r.apply == nil {
+		r.apply = func(*memory) {}
+	}
+	if err != nil {
+		r.err = fmt.Errorf("%s of %s/%s: %w: %w", s.Kind, job.Namespace, job.Name, err, ErrAgain)
+	}
+	return r
+}
+
+// rereadClaim looks at the claim of a step. The error is that of the look.
+func (d *Driver) rereadClaim(ctx context.Context, job *Job, s Step, why error) (r result, err error) {
+	claim, err := d.Client.ResourceClaims(job.Namespace).Get(ctx, s.Claim.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		r.conflict, r.err = true, why
+	case err != nil:
+		return r, err
+	case s.Kind == CreateClaim: // that it is there was to be reached
+		r.apply = func(m *memory) { m.claims.saw(claim) }
+	default:
+		r.apply, r.conflict, r.err = func(m *memory) { m.claims.saw(claim) }, true, why
+	}
+	return r, nil
+}
+
+// rereadPod looks at the pod of a step. The error is that of the look.
+func (d *Driver) rereadPod(ctx context.Context, job *Job, s Step, why error) (r result, err error) {
+	pod, err := d.Client.Pods(job.Namespace).Get(ctx, s.Pod.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		if s.Pod.UID != "" {
@@ -368,7 +427,7 @@ func (d *Driver) reread(ctx context.Context, job *Job, s Step, why error) result
 			r.err = why
 		}
 	case err != nil:
-		return again(err)
+		return r, err
 	case !job.has(pod) && job.Adopts != nil: // somebody else's, or another one under its name
 		r.gone, r.apply = s.Pod.UID, func(m *memory) { m.pods.left(s.Pod) }
 		r.conflict, r.err = true, why
@@ -376,17 +435,18 @@ func (d *Driver) reread(ctx context.Context, job *Job, s Step, why error) result
 		r.refused, r.reason = true, ReasonTaken
 		r.err = fmt.Errorf("there is a pod %s/%s already, and it is not of the job", pod.Namespace, pod.Name)
 	default:
+		another := s.Pod.UID != "" && s.Pod.UID != pod.UID
 		r.apply = func(m *memory) {
-			if m.pods.saw(pod); s.Pod.UID != "" && s.Pod.UID != pod.UID {
+			if m.pods.saw(pod); another {
 				m.pods.left(s.Pod)
 			}
 		}
-		if s.Pod.UID != "" && s.Pod.UID != pod.UID {
+		if another {
 			r.gone = s.Pod.UID
 		}
 		if s.Kind != CreatePod {
 			r.conflict, r.err = true, why
 		}
 	}
-	return r
+	return r, nil
 }

@@ -39,24 +39,24 @@ const (
 
 // Seat is the devices of one member.
 type Seat struct {
-	Member  int // unique in a run, and never used again in it; see [Number]
-	Node    string
-	Devices core.DeviceSet
+	Member  int            // unique in a run, and never used again in it; see [Number]
+	Node    string         // name of the node
+	Devices core.DeviceSet // indices of the devices on it
 }
 
 // Job is what was decided on a job.
 type Job struct {
-	Namespace, Name string
-	UID             types.UID
+	Namespace, Name string                // of the object of the job
+	UID             types.UID             // of that object
 	Owner           metav1.OwnerReference // of its pods: the object of the job, of this UID, as their controller
 
-	Run, Round, Epoch int64
-	Seats             []Seat // in the order of their ranks; none: it is stopped
-	Template          corev1.PodTemplateSpec
-	DevicesPerReplica int           // 0 stands for 1
-	Grace             time.Duration // to stop, in whole seconds
-	StartTimeout      time.Duration // from when a member is first seen bound until it runs, noticed when it is driven; 0 for none
-	Agent             Agent         // whom the job may speak to
+	Run, Round, Epoch int64                  // number of the start, from 1; of the round that decided; of the leader's term
+	Seats             []Seat                 // in the order of their ranks; none: it is stopped
+	Template          corev1.PodTemplateSpec // of its pods
+	DevicesPerReplica int                    // 0 stands for 1
+	Grace             time.Duration          // to stop, in whole seconds
+	StartTimeout      time.Duration          // from when a member is first seen bound until it runs, noticed when it is driven; 0 for none
+	Agent             Agent                  // whom the job may speak to
 	// Subdomain is the headless service of a run that began when each job had its own. Empty: it is [Names].
 	Subdomain string
 	// Keep leaves pods where they are that ended by themselves, for their logs. They go with the object of the job.

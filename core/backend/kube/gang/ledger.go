@@ -16,18 +16,18 @@ import (
 
 // Need is the devices that a member is to be bound to.
 type Need struct {
-	Namespace, Name string
-	UID             types.UID
-	Version         string // resource version of the pod as it was seen
-	Node            string
-	Devices         core.DeviceSet
+	Namespace, Name string         // of the pod
+	UID             types.UID      // of the pod
+	Version         string         // resource version of the pod as it was seen
+	Node            string         // to bind it to
+	Devices         core.DeviceSet // indices of the devices on that node
 }
 
 // Holder is who keeps devices from a member.
 type Holder struct {
-	Namespace, Name string // of the pod or, with Claim, of the claim; empty for the node itself, which has too few
-	Node            string
-	UID             types.UID
+	Namespace, Name string         // of the pod or, with Claim, of the claim; empty for the node itself, which has too few
+	Node            string         // whose devices are held
+	UID             types.UID      // of the pod or the claim
 	Claim, Foreign  bool           // foreign ones are none of ours
 	Devices         core.DeviceSet // those in question; none where only their number is known
 }
@@ -93,11 +93,11 @@ func NewBook(o Options) *Book { return &Book{options: o, taken: map[types.UID]Ne
 
 // Cluster is a look at all that holds devices.
 type Cluster struct {
-	Version string // resource version of the list of pods, or of the last event on it
-	Pods    []*corev1.Pod
-	Claims  []*resourcev1.ResourceClaim
-	Nodes   []*corev1.Node
-	Devices func(node string) []Device // for claims: what the ResourceSlices say, by index
+	Version string                      // resource version of the list of pods, or of the last event on it
+	Pods    []*corev1.Pod               // of all namespaces
+	Claims  []*resourcev1.ResourceClaim // of all namespaces; none without claims
+	Nodes   []*corev1.Node              // to schedule on
+	Devices func(node string) []Device  // for claims: what the ResourceSlices say, by index
 	// Ours says which of the pods that look like members are: anybody can write what members carry. Nil: all of them.
 	Ours func(*corev1.Pod) bool
 	// Beside are the claims of others because of which these devices of a node cannot be held all together, for they overlap with
@@ -110,29 +110,28 @@ const usualDevices = 8
 
 // See takes a look. Looks come in their order.
 func (b *Book) See(c Cluster) {
-	nodes := make(map[string]*page, len(c.Nodes))
+	nodes, names := b.pages(&c)
 	byName := make(map[string]*corev1.Node, len(c.Nodes))
-	names := map[Device]place{}
-	if b.options.Class != "" {
-		names = make(map[Device]place, usualDevices*len(c.Nodes))
-	}
 	for _, n := range c.Nodes {
-		p := new(page)
-		if b.options.Class == "" {
-			allocatable := n.Status.Allocatable[b.options.resource()]
-			p.capacity = int(allocatable.Value())
-		} else {
-			devices := c.Devices(n.Name)
-			p.capacity = len(devices)
-			for i, d := range devices {
-				names[d] = place{n.Name, i}
-			}
-		}
-		nodes[n.Name], byName[n.Name] = p, n
+		byName[n.Name] = n
 	}
 	held := b.claimed(c, names)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.seePods(&c, nodes, byName, held)
+	for pod, holders := range held.ours {
+		for _, h := range holders {
+			nodes[h.Node].entries = append(nodes[h.Node].entries, entry{Holder: h, need: pod})
+		}
+	}
+	for _, h := range held.others {
+		nodes[h.Node].entries = append(nodes[h.Node].entries, entry{Holder: h})
+	}
+	b.nodes, b.beside = nodes, c.Beside
+}
+
+// seePods enters what pods hold, and forgets what was taken for pods that a look tells of.
+func (b *Book) seePods(c *Cluster, nodes map[string]*page, byName map[string]*corev1.Node, held claimed) {
 	seen := map[types.UID]bool{}
 	for _, pod := range c.Pods {
 		freed := Freed(pod, func(name string) *corev1.Node { return byName[name] })
@@ -151,15 +150,27 @@ func (b *Book) See(c Cluster) {
 			delete(b.taken, uid) // it was there, and is gone
 		}
 	}
-	for pod, holders := range held.ours {
-		for _, h := range holders {
-			nodes[h.Node].entries = append(nodes[h.Node].entries, entry{Holder: h, need: pod})
+}
+
+// pages are the nodes of a look, without what is held of them, and where named devices are.
+func (b *Book) pages(c *Cluster) (nodes map[string]*page, names map[Device]place) {
+	nodes, names = make(map[string]*page, len(c.Nodes)), map[Device]place{}
+	if b.options.Class == "" {
+		for _, n := range c.Nodes {
+			allocatable := n.Status.Allocatable[b.options.resource()]
+			nodes[n.Name] = &page{capacity: int(allocatable.Value())}
+		}
+		return nodes, names
+	}
+	names = make(map[Device]place, usualDevices*len(c.Nodes))
+	for _, n := range c.Nodes {
+		devices := c.Devices(n.Name)
+		nodes[n.Name] = &page{capacity: len(devices)}
+		for i, d := range devices {
+			names[d] = place{n.Name, i}
 		}
 	}
-	for _, h := range held.others {
-		nodes[h.Node].entries = append(nodes[h.Node].entries, entry{Holder: h})
-	}
-	b.nodes, b.beside = nodes, c.Beside
+	return nodes, names
 }
 
 // entryOf is what a pod holds, or is to hold; not ok for nothing. Anybody can write what members carry: what is written counts only
@@ -169,14 +180,15 @@ func (b *Book) entryOf(pod *corev1.Pod, claimed claimed, ours func(*corev1.Pod) 
 	requested := Requested(pod, b.options.resource())
 	node, devices, assigned := Assigned(pod)
 	member := assigned && pod.Spec.SchedulerName == trainingjob.SchedulerName && (ours == nil || ours(pod))
+	byClaims, as := b.options.Class != "", requested == devices.Count() // as is whether it asks for what it carries
 	switch {
-	case b.options.Class != "" && !(member && claims(pod)):
+	case byClaims && !(member && claims(pod)):
 		return e, false
-	case member && !bound(pod) && (b.options.Class != "" || requested == devices.Count()):
+	case member && !bound(pod) && (byClaims || as):
 		e.Node, e.waits = node, true
-	case b.options.Class != "":
+	case byClaims:
 		devices = claimed.on(pod)
-	case member && bound(pod) && requested == devices.Count():
+	case member && as: // and bound
 	case bound(pod):
 		e.Foreign, e.count = true, requested
 		return e, requested > 0
@@ -231,17 +243,7 @@ func (b *Book) blockers(needs []Need) []Holder {
 		}
 		wanted[n.Node] += n.Devices.Count()
 		sets[n.Node] |= n.Devices
-		for _, e := range p.entries {
-			if both := e.Devices & n.Devices; both != 0 && !mine[e.need] {
-				e.Devices = both
-				holders = append(holders, e.Holder)
-			}
-		}
-		for uid, t := range b.taken {
-			if both := t.Devices & n.Devices; both != 0 && !mine[uid] && t.Node == n.Node {
-				holders = append(holders, Holder{Namespace: t.Namespace, Name: t.Name, Node: t.Node, UID: uid, Devices: both})
-			}
-		}
+		holders = append(holders, b.holdersOf(p, &n, mine)...)
 	}
 	for node, set := range sets {
 		holders = append(holders, b.overlapping(node, set, holders)...)
@@ -260,6 +262,22 @@ func (b *Book) blockers(needs []Need) []Holder {
 	return slices.CompactFunc(holders, func(a, b Holder) bool {
 		return a.Node == b.Node && a.UID == b.UID && a.Name == b.Name && !a.Claim && !b.Claim
 	})
+}
+
+// holdersOf are those who have devices that a member needs, but for mine.
+func (b *Book) holdersOf(p *page, n *Need, mine map[types.UID]bool) (holders []Holder) {
+	for _, e := range p.entries {
+		if both := e.Devices & n.Devices; both != 0 && !mine[e.need] {
+			e.Devices = both
+			holders = append(holders, e.Holder)
+		}
+	}
+	for uid, t := range b.taken {
+		if both := t.Devices & n.Devices; both != 0 && !mine[uid] && t.Node == n.Node {
+			holders = append(holders, Holder{Namespace: t.Namespace, Name: t.Name, Node: t.Node, UID: uid, Devices: both})
+		}
+	}
+	return holders
 }
 
 // overlapping are claims of others that hold a part of what members are to hold, beside what members hold already. Those that hold

@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,8 +22,8 @@ type Look struct {
 	Pods    []*corev1.Pod // of the namespace and the labels of the job at least; those of others are left out
 	Service bool          // the headless service [Names] is there
 
-	ClaimsVersion string
-	Claims        []*resourcev1.ResourceClaim
+	ClaimsVersion string                      // resource version of the list of claims, or of the last event on it
+	Claims        []*resourcev1.ResourceClaim // of the job; none without claims
 
 	Node    func(name string) *corev1.Node // nil when there is none
 	Down    func(name string) bool         // whether jobs are started again elsewhere that are on it: it was silent for long; may be nil
@@ -79,11 +80,11 @@ func Freed(pod *corev1.Pod, node func(name string) *corev1.Node) bool {
 
 // Loss is a member that a job had and has no more, or that never began.
 type Loss struct {
-	Member  int
-	Node    string
-	Cause   core.Cause
-	Reason  string // a word of Kubernetes or of ours, such as EvictionByEvictionAPI or OutOfcpu
-	Message string // for people
+	Member  int        // number of its seat
+	Node    string     // on which it was
+	Cause   core.Cause // of the loss
+	Reason  string     // a word of Kubernetes or of ours, such as EvictionByEvictionAPI or OutOfcpu
+	Message string     // for people
 }
 
 func (l Loss) String() string {
@@ -131,31 +132,33 @@ func (l *Look) lost(s Seat, pod *corev1.Pod) (loss Loss, ok bool) {
 		return is(cause, target.Reason, target.Message)
 	}
 	if bound(pod) && pod.Spec.NodeName != s.Node {
-		return is(core.CauseNeverBegan, ReasonBoundElsewhere, "somebody bound it to "+pod.Spec.NodeName)
+		return is(core.CauseNeverBegan, ReasonBoundElsewhere, "another scheduler bound it to "+pod.Spec.NodeName)
 	}
 	if why := useless(l.Node(s.Node)); why != "" && !final(pod) {
 		return is(core.CauseNodeFailed, ReasonNodeGone, "the node is "+why)
 	}
 	if pod.DeletionTimestamp != nil {
-		return is(core.CauseKilled, ReasonDeleted, "somebody deleted the pod")
+		return is(core.CauseKilled, ReasonDeleted, "the pod was deleted")
 	}
 	if pod.Status.Phase != corev1.PodFailed {
 		return Loss{}, true
 	}
+	return is(failure(pod))
+}
+
+// failure is why a pod failed that nobody deleted, in a word and in a sentence.
+func failure(pod *corev1.Pod) (cause core.Cause, reason, message string) {
 	if exit := exitOf(pod); exit != "" && pod.Status.Reason != "Evicted" {
 		if pod.Status.Reason == "NodeShutdown" || pod.Status.Reason == "Terminated" {
-			return is(core.CauseNodeFailed, pod.Status.Reason, pod.Status.Message)
+			return core.CauseNodeFailed, pod.Status.Reason, pod.Status.Message
 		}
-		return is(core.CauseExited, ReasonExited, exit)
+		return core.CauseExited, ReasonExited, exit
 	}
-	cause, reason := core.CauseKilled, pod.Status.Reason
+	cause = core.CauseKilled
 	if !began(pod) {
 		cause = core.CauseNeverBegan // OutOfcpu, UnexpectedAdmissionError, NodeAffinity, …
 	}
-	if reason == "" {
-		reason = ReasonKubelet
-	}
-	return is(cause, reason, pod.Status.Message)
+	return cause, cmp.Or(pod.Status.Reason, ReasonKubelet), pod.Status.Message
 }
 
 func condition(pod *corev1.Pod, of corev1.PodConditionType) *corev1.PodCondition {

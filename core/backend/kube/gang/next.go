@@ -38,12 +38,12 @@ const (
 
 // State is what is known of a gang.
 type State struct {
-	Phase   Phase
-	Reason  string // a word; empty where the phase says it all
-	Message string // for people
-	Behind  []Holder
-	Lost    []Loss // of a gang that was interrupted, shrank, or failed
-	Members []Member
+	Phase   Phase         // on the way to the decision
+	Reason  string        // a word; empty where the phase says it all
+	Message string        // for people
+	Behind  []Holder      // what holds devices that members wait for
+	Lost    []Loss        // of a gang that was interrupted, shrank, or failed
+	Members []Member      // by seat
 	Leaving int           // pods without a seat that still hold devices or are to be deleted
 	Ended   []*corev1.Pod // pods without a seat that had succeeded before anybody told them to end
 
@@ -64,7 +64,7 @@ func (s State) Kept() []Seat {
 // Member is what is known of the pod of a seat.
 type Member struct {
 	Seat
-	Pod   string
+	Pod   string    // name of the pod
 	UID   types.UID // empty when there is none
 	Phase Phase     // Creating, Queued (on no node), Pulling, NotReady, Running, Completed, or Failed for one that was lost
 }
@@ -91,17 +91,17 @@ const (
 
 // Step is a call that is due.
 type Step struct {
-	Kind  Kind
-	Pod   *corev1.Pod // to create, or as it was seen
-	Claim *resourcev1.ResourceClaim
-	Need  Need // of Allocate and Bind: it has to be taken first
-	Seat  int  // of Adopt: its index
+	Kind  Kind                      // of the call
+	Pod   *corev1.Pod               // to create, or as it was seen
+	Claim *resourcev1.ResourceClaim // to create or to allocate
+	Need  Need                      // of Allocate and Bind: it has to be taken first
+	Seat  int                       // of Adopt: its index
 }
 
 // Plan is what is due now, in any order, and what is known.
 type Plan struct {
-	Steps []Step
-	State State
+	Steps []Step // calls that are due
+	State State  // of the gang before them
 }
 
 // Next says what is due for a job, and what state it is in. It asks the ledger and takes nothing.
@@ -255,7 +255,7 @@ func (p *planner) lossOf(s Seat, pod *corev1.Pod, started int) (Loss, bool) {
 		return loss, true
 	}
 	if s.Member <= started && !p.job.Adopts.remade() {
-		loss.Cause, loss.Reason, loss.Message = core.CauseKilled, ReasonGone, "somebody deleted the pod, and took our finalizer off"
+		loss.Cause, loss.Reason, loss.Message = core.CauseKilled, ReasonGone, "the pod was deleted and its finalizer removed"
 		return loss, false
 	}
 	if why := useless(p.look.Node(s.Node)); why != "" {
@@ -288,7 +288,7 @@ func (p *planner) unallocatable(loss Loss, pod *corev1.Pod) (Loss, bool) {
 	}
 	claim := p.look.claim(pod)
 	if claim != nil && isOf(claim, pod.UID) && claim.Status.Allocation != nil && !allocated(claim, devices) {
-		loss.Cause, loss.Reason, loss.Message = core.CauseDeviceLost, ReasonClaim, "somebody gave its claim other devices"
+		loss.Cause, loss.Reason, loss.Message = core.CauseDeviceLost, ReasonClaim, "its resource claim was given other devices"
 		return loss, false
 	}
 	return loss, true

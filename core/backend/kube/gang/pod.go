@@ -233,7 +233,9 @@ func newClaim(pod *corev1.Pod, devices int, o Options) *resourcev1.ResourceClaim
 }
 
 // Device is by which names a claim is given a device.
-type Device struct{ Driver, Pool, Name string }
+type Device struct {
+	Driver, Pool, Name string // of the driver that published it, of its pool, and of the device in the pool
+}
 
 // Allocated are the devices that a claim holds, in the order in which it was given them. Those that it only watches are not held.
 func Allocated(claim *resourcev1.ResourceClaim) (devices []Device) {

@@ -16,10 +16,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 	"github.com/quartet-sched/quartet/internal/kubecluster"
 	"github.com/quartet-sched/quartet/internal/kubecluster/kubetest"
 )
@@ -81,7 +83,7 @@ func (c *started) signal(t *testing.T, s syscall.Signal) {
 }
 
 // waiting runs for the lease, and tells the term and when it began.
-func waiting(t *testing.T, client kubernetes.Interface, name string) (<-chan *Term, context.CancelFunc) {
+func waiting(t *testing.T, client *kubeclient.Client, name string) (<-chan *Term, context.CancelFunc) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	got := make(chan *Term, 1)
@@ -102,7 +104,7 @@ func (s *State) mustWrite(t *testing.T) {
 	}
 }
 
-func clusterFor(t *testing.T) (*kubecluster.Cluster, *kubernetes.Clientset) {
+func clusterFor(t *testing.T) (*kubecluster.Cluster, *kubeclient.Client) {
 	t.Helper()
 	c := kubetest.Start(t, kubecluster.Options{})
 	client, err := connected(c.Kubeconfig)
@@ -113,13 +115,13 @@ func clusterFor(t *testing.T) (*kubecluster.Cluster, *kubernetes.Clientset) {
 }
 
 // history is every state that the API server ever told of: no epoch follows a greater one.
-func history(t *testing.T, client kubernetes.Interface) (check func()) {
+func history(t *testing.T, client *kubeclient.Client) (check func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	type entry struct{ epoch, round int64 }
 	var seen []entry
 	done := make(chan struct{})
-	w, err := client.CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + stateName})
+	w, err := client.ConfigMaps("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + stateName})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,14 +253,22 @@ func TestControlPlaneAway(t *testing.T) {
 // The elector of client-go and ours understand the same Lease.
 func TestOtherElector(t *testing.T) {
 	t.Parallel()
-	_, client := clusterFor(t)
+	c, client := clusterFor(t)
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := coordinationclient.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	terms, cancel := waiting(t, client, "ours")
 	first := <-terms
 	ctx, stop := context.WithCancel(t.Context())
 	began, ended := make(chan struct{}), make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: leaseName}, Client: client.CoordinationV1(),
+			LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: leaseName}, Client: theirs,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: "theirs"},
 		},
 		LeaseDuration: DefaultLease, RenewDeadline: DefaultRenew, RetryPeriod: DefaultRetry, ReleaseOnCancel: true,

@@ -10,22 +10,23 @@ import (
 	coordination "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 )
 
 // Options say what to lead.
 type Options struct {
-	Client    kubernetes.Interface
-	Namespace string
-	Name      string // of the Lease
-	State     string // ConfigMap whose epoch a Lease that was deleted goes on from
-	Identity  string // of this process, for people; made unique for each Run
+	Client    *kubeclient.Client // of the API server
+	Namespace string             // of the Lease and of the state
+	Name      string             // of the Lease
+	State     string             // ConfigMap whose epoch a Lease that was deleted goes on from
+	Identity  string             // of this process, for people; made unique for each Run
 
 	Lease time.Duration // after which a term that is not renewed may be taken over; whole seconds
 	Renew time.Duration // after which a term that was not renewed is no longer valid; less than Lease
 	Retry time.Duration // between renewals
 
-	Clock Clock
+	Clock Clock // of this machine
 	// ReleaseOnCancel gives the Lease up when the context ends, so that the next need not wait. Nothing may be written then.
 	ReleaseOnCancel bool
 	// Problem is told what keeps the Lease from being read or renewed, if set. It is not told that somebody else holds it.
@@ -148,7 +149,7 @@ func (c *candidate) try(ctx context.Context) (*Term, time.Duration, error) {
 func (c *candidate) look(ctx context.Context) error {
 	asked, cancel := c.request(ctx)
 	defer cancel()
-	lease, err := c.Client.CoordinationV1().Leases(c.Namespace).Get(asked, c.Name, metav1.GetOptions{})
+	lease, err := c.Client.Leases(c.Namespace).Get(asked, c.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		lease, err = nil, nil
 	}
@@ -197,7 +198,7 @@ func (c *candidate) left(ctx context.Context) (time.Duration, error) {
 func (c *candidate) above(ctx context.Context) error {
 	asked, cancel := c.request(ctx)
 	defer cancel()
-	m, err := c.Client.CoreV1().ConfigMaps(c.Namespace).Get(asked, c.State, metav1.GetOptions{})
+	m, err := c.Client.ConfigMaps(c.Namespace).Get(asked, c.State, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -213,7 +214,7 @@ func (c *candidate) above(ctx context.Context) error {
 func (c *candidate) take(ctx context.Context, now time.Time) (*coordination.Lease, error) {
 	asked, cancel := c.request(ctx)
 	defer cancel()
-	leases := c.Client.CoordinationV1().Leases(c.Namespace)
+	leases := c.Client.Leases(c.Namespace)
 	epoch := c.highest + 1
 	if c.lease == nil {
 		lease := &coordination.Lease{ObjectMeta: metav1.ObjectMeta{Name: c.Name, Namespace: c.Namespace}}
@@ -325,7 +326,7 @@ func (c *candidate) update(ctx context.Context, change func(*coordination.Lease)
 func (c *candidate) put(ctx context.Context, lease *coordination.Lease) (*coordination.Lease, error) {
 	asked, cancel := c.request(ctx)
 	defer cancel()
-	return c.Client.CoordinationV1().Leases(c.Namespace).Update(asked, lease, metav1.UpdateOptions{})
+	return c.Client.Leases(c.Namespace).Update(asked, lease, metav1.UpdateOptions{})
 }
 
 func holder(l *coordination.Lease) string {

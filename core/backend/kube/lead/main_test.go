@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 )
 
 // childVariable names the kubeconfig of a process that leads for a test, and can be stopped and killed.
@@ -27,16 +28,16 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func connected(path string) (*kubernetes.Clientset, error) {
+func connected(path string) (*kubeclient.Client, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
 		return nil, err
 	}
 	config.QPS = -1
-	return kubernetes.NewForConfig(config)
+	return kubeclient.New(config)
 }
 
-func live(client kubernetes.Interface, name string) Options {
+func live(client *kubeclient.Client, name string) Options {
 	return Options{
 		Client: client, Namespace: "default", Name: leaseName, State: stateName, Identity: name,
 		Lease: DefaultLease, Renew: DefaultRenew, Retry: DefaultRetry, Clock: realClock{}, ReleaseOnCancel: true,

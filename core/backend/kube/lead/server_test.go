@@ -1,9 +1,14 @@
 package lead
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,8 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/testing"
+	"k8s.io/client-go/rest"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 )
 
 // realClock is the clock of this machine, or of a bubble.
@@ -24,8 +30,7 @@ type realClock struct{}
 func (realClock) Now() time.Time                         { return time.Now() } //nolint:forbidigo // a clock is what it is
 func (realClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// server keeps Leases and ConfigMaps, and refuses writes that rest on an old version, as an API server does and the tracker
-// of client-go's fake does not.
+// server keeps Leases and ConfigMaps, and refuses writes that rest on an old version, as an API server does.
 type server struct {
 	mu      sync.Mutex
 	version int
@@ -62,42 +67,90 @@ func (s *server) lease() *coordination.Lease {
 
 var errAway = errors.New("connection refused")
 
-func (s *server) do(action testing.Action) (runtime.Object, error) {
+// do does what a request asks for; the object is that of a request that writes.
+func (s *server) do(method, resource, name string, object runtime.Object) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
 		return nil, errAway
 	}
-	resource := schema.GroupResource{Resource: action.GetResource().Resource}
-	at := func(name string) string { return resource.Resource + "/" + name }
-	switch action.GetVerb() {
-	case "create":
-		o := action.(testing.CreateAction).GetObject().DeepCopyObject()
-		m := o.(metav1.Object)
-		if s.objects[at(m.GetName())] != nil {
-			return nil, apierrors.NewAlreadyExists(resource, m.GetName())
+	kind, at := schema.GroupResource{Resource: resource}, resource+"/"+name
+	switch is := s.objects[at]; method {
+	case http.MethodPost:
+		if is != nil {
+			return nil, apierrors.NewAlreadyExists(kind, name)
 		}
-		m.SetUID(types.UID(strconv.Itoa(s.version)))
-		return s.put(at(m.GetName()), o), nil
-	case "update":
-		o := action.(testing.UpdateAction).GetObject().DeepCopyObject()
-		m := o.(metav1.Object)
-		is := s.objects[at(m.GetName())]
+		object.(metav1.Object).SetUID(types.UID(strconv.Itoa(s.version)))
+		return s.put(at, object), nil
+	case http.MethodPut:
+		m := object.(metav1.Object)
 		switch {
 		case is == nil:
-			return nil, apierrors.NewNotFound(resource, m.GetName())
+			return nil, apierrors.NewNotFound(kind, name)
 		case m.GetUID() != is.(metav1.Object).GetUID() || m.GetResourceVersion() != is.(metav1.Object).GetResourceVersion():
-			return nil, apierrors.NewConflict(resource, m.GetName(), errors.New("changed"))
+			return nil, apierrors.NewConflict(kind, name, errors.New("changed"))
 		}
-		return s.put(at(m.GetName()), o), nil
-	case "get":
-		a := action.(testing.GetAction)
-		if o := s.objects[at(a.GetName())]; o != nil {
-			return o.DeepCopyObject(), nil
+		return s.put(at, object), nil
+	case http.MethodGet:
+		if is != nil {
+			return is.DeepCopyObject(), nil
 		}
-		return nil, apierrors.NewNotFound(resource, a.GetName())
+		return nil, apierrors.NewNotFound(kind, name)
 	}
 	return nil, errors.New("not served")
+}
+
+// answer answers a request as an API server does. An error is that of a connection.
+func (s *server) answer(r *http.Request) (*http.Response, error) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	resource, name := parts[len(parts)-2], parts[len(parts)-1]
+	if r.Method == http.MethodPost {
+		resource, name = name, ""
+	}
+	var object runtime.Object = &corev1.ConfigMap{}
+	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	if resource == "leases" {
+		object, kind = &coordination.Lease{}, coordination.SchemeGroupVersion.WithKind("Lease")
+	}
+	if r.Body != nil {
+		if err := json.NewDecoder(r.Body).Decode(object); err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+	}
+	if name == "" {
+		name = object.(metav1.Object).GetName()
+	}
+	stored, err := s.do(r.Method, resource, name, object)
+	code, body := http.StatusOK, any(stored)
+	var refusal apierrors.APIStatus
+	switch {
+	case errors.As(err, &refusal):
+		status := refusal.Status()
+		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+		code, body = int(status.Code), status
+	case err != nil:
+		return nil, err
+	default:
+		stored.GetObjectKind().SetGroupVersionKind(kind)
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: code, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text)),
+	}, nil
+}
+
+// clientOver is a client whose requests a transport carries.
+func clientOver(transport http.RoundTripper) *kubeclient.Client {
+	client, err := kubeclient.New(&rest.Config{
+		Host: "http://quartet.test", Transport: transport, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON},
+	})
+	if err != nil {
+		panic(err) // the types of an API group are known twice
+	}
+	return client
 }
 
 func (s *server) put(at string, o runtime.Object) runtime.Object {
@@ -200,27 +253,25 @@ func (p *process) After(d time.Duration) <-chan time.Time {
 	return at
 }
 
-// client answers as the server does, if the process can reach it.
-func (p *process) client() *fake.Clientset {
-	client := &fake.Clientset{}
-	client.AddReactor("*", "*", func(action testing.Action) (bool, runtime.Object, error) {
-		p.run()
-		p.mu.Lock()
-		cut, slow, lost, dead := p.cut, p.slow, p.lost, p.dead
-		p.mu.Unlock()
-		if cut || dead {
-			return true, nil, errAway
-		}
-		time.Sleep(slow / 2)
-		o, err := p.server.do(action)
-		time.Sleep(slow / 2)
-		p.run()
-		if lost {
-			return true, nil, context.DeadlineExceeded
-		}
-		return true, o, err
-	})
-	return client
+// client is a client of the server, for as long as the process can reach it.
+func (p *process) client() *kubeclient.Client { return clientOver(p) }
+
+func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
+	p.run()
+	p.mu.Lock()
+	cut, slow, lost, dead := p.cut, p.slow, p.lost, p.dead
+	p.mu.Unlock()
+	if cut || dead {
+		return nil, errAway
+	}
+	time.Sleep(slow / 2)
+	answer, err := p.server.answer(r)
+	time.Sleep(slow / 2)
+	p.run()
+	if lost {
+		return nil, context.DeadlineExceeded
+	}
+	return answer, err
 }
 
 func (p *process) options() Options {

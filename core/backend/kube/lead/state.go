@@ -11,7 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 )
 
 // Kept is what a scheduler leaves to the one that takes over, beside what the jobs hold.
@@ -39,7 +40,7 @@ var countsBefore = [...]string{"round", "events"}
 // State is the ConfigMap in which a leader keeps what has to outlive it. Only the leader of the highest epoch that ever opened
 // it can write. Its methods may be called at once.
 type State struct {
-	client          kubernetes.Interface
+	client          *kubeclient.Client
 	term            *Term
 	namespace, name string
 
@@ -51,7 +52,7 @@ type State struct {
 // Open reads the state and writes the epoch of the term into it. From then on nobody of an older epoch can write, and the epoch
 // is this term's own: of two that have the same, because a Lease was deleted before the state was opened, the second gets
 // ErrFenced. Nothing else is to be written in the name of a term before. A state that was never written begins at the moment given.
-func Open(ctx context.Context, client kubernetes.Interface, term *Term, namespace, name string, now time.Time) (*State, error) {
+func Open(ctx context.Context, client *kubeclient.Client, term *Term, namespace, name string, now time.Time) (*State, error) {
 	s := &State{client: client, term: term, namespace: namespace, name: name}
 	if err := s.load(ctx); err != nil {
 		return nil, err
@@ -124,7 +125,7 @@ func (s *State) mayWrite() error {
 func (s *State) put(ctx context.Context, k Kept) (*corev1.ConfigMap, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.term.Left())
 	defer cancel()
-	maps := s.client.CoreV1().ConfigMaps(s.namespace)
+	maps := s.client.ConfigMaps(s.namespace)
 	if s.last == nil {
 		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: s.name, Namespace: s.namespace}}
 		k.into(m)
@@ -141,7 +142,7 @@ func (s *State) load(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.term.Left())
 	defer cancel()
-	m, err := s.client.CoreV1().ConfigMaps(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
+	m, err := s.client.ConfigMaps(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		s.last = nil
 		return nil
@@ -158,8 +159,8 @@ func (s *State) load(ctx context.Context) error {
 }
 
 // Look reads what the last leader kept, in nobody's name; the zero value where none ever did.
-func Look(ctx context.Context, client kubernetes.Interface, namespace, name string) (Kept, error) {
-	m, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+func Look(ctx context.Context, client *kubeclient.Client, namespace, name string) (Kept, error) {
+	m, err := client.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return Kept{}, nil
 	}

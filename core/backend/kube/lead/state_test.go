@@ -76,7 +76,7 @@ func TestStateOfOthers(t *testing.T) {
 	server := &server{}
 	p := newProcess(server, "a")
 	defer p.end()
-	maps := p.client().CoreV1().ConfigMaps(namespace)
+	maps := p.client().ConfigMaps(namespace)
 	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: stateName}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestStateOfTheVersionBefore(t *testing.T) {
 	if diff := cmp.Diff(want, s.Kept()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	m, err := p.client().CoreV1().ConfigMaps(namespace).Get(t.Context(), stateName, metav1.GetOptions{})
+	m, err := p.client().ConfigMaps(namespace).Get(t.Context(), stateName, metav1.GetOptions{})
 	if err != nil || m.Data["round"] != "17" || m.Data["events"] != "3000" { // or one of before could not read it any more
 		t.Errorf("%v, %v", m.Data, err)
 	}
@@ -153,7 +153,7 @@ func TestStateForTheVersionBefore(t *testing.T) {
 	p := newProcess(&server{}, "a")
 	defer p.end()
 	open(t, p, 1, time.Unix(0, 0))
-	m, err := p.client().CoreV1().ConfigMaps(namespace).Get(t.Context(), stateName, metav1.GetOptions{})
+	m, err := p.client().ConfigMaps(namespace).Get(t.Context(), stateName, metav1.GetOptions{})
 	if err != nil || m.Data["round"] != "0" || m.Data["events"] != "0" {
 		t.Errorf("%v, %v", m.Data, err)
 	}

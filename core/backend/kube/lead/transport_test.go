@@ -1,27 +1,13 @@
 package lead
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	coordination "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	clienttesting "k8s.io/client-go/testing"
 )
 
 // transport carries requests to the server, unless it blocks: then it waits for as long as the request may take.
@@ -37,61 +23,14 @@ func (tr *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}
-	parts := strings.Split(r.URL.Path, "/")
-	at := len(parts) - 1
-	if r.Method == http.MethodPost {
-		at++
-	}
-	resource := schema.GroupVersionResource{Resource: parts[at-1]}
-	var o runtime.Object = &corev1.ConfigMap{}
-	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	if resource.Resource == "leases" {
-		o, kind = &coordination.Lease{}, coordination.SchemeGroupVersion.WithKind("Lease")
-	}
-	if r.Body != nil {
-		if err := json.NewDecoder(r.Body).Decode(o); err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-	}
-	var action clienttesting.Action
-	switch r.Method {
-	case http.MethodPost:
-		action = clienttesting.NewCreateAction(resource, namespace, o)
-	case http.MethodPut:
-		action = clienttesting.NewUpdateAction(resource, namespace, o)
-	default:
-		action = clienttesting.NewGetAction(resource, namespace, parts[at])
-	}
-	answer, err := tr.server.do(action)
-	code, body := http.StatusOK, any(answer)
-	var refusal apierrors.APIStatus
-	if errors.As(err, &refusal) {
-		status := refusal.Status()
-		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-		code, body = int(status.Code), status
-	} else if err != nil {
-		return nil, err
-	}
-	if err == nil {
-		answer.GetObjectKind().SetGroupVersionKind(kind)
-	}
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	return &http.Response{
-		StatusCode: code, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text)),
-	}, nil
+	return tr.server.answer(r)
 }
 
 // Requests that are never answered do not keep a term valid, nor a write or a candidate from ending.
 func TestTransportBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := &transport{server: &server{}}
-		client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://quartet.test", Transport: tr, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := clientOver(tr)
 		p := newProcess(tr.server, "a")
 		defer p.end()
 		o := p.options()

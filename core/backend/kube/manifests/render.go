@@ -114,7 +114,7 @@ func (o *Options) config(documents []document) (string, error) {
 	settings := ensure(parsed[0].at("backend"), "config")
 	if settings.Kind != yaml.MappingNode { // an alias, whose anchor may have another use
 		return "", core.Diagnostics{{
-			Path: "config.backend.config", Summary: "it is written elsewhere in the config", Hint: "say " + ResourceSetting + " there, and not as an option",
+			Path: "config.backend.config", Summary: "the config already sets it elsewhere", Hint: "say " + ResourceSetting + " there, and not as an option",
 		}}
 	}
 	setText(ensure(settings, ResourceSetting), o.AcceleratorResource)

@@ -13,8 +13,8 @@ import (
 
 // File is one of a tree. Its name has slashes.
 type File struct {
-	Name    string
-	Content []byte
+	Name    string // path below the root of the tree
+	Content []byte // of the file
 }
 
 //go:embed chart

@@ -5,29 +5,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/kubeclient"
 )
 
-// Interface is what can be done with the TrainingJobs of a namespace.
-type Interface interface {
-	Create(ctx context.Context, job *TrainingJob, opts metav1.CreateOptions) (*TrainingJob, error)
-	Update(ctx context.Context, job *TrainingJob, opts metav1.UpdateOptions) (*TrainingJob, error)
-	UpdateStatus(ctx context.Context, job *TrainingJob, opts metav1.UpdateOptions) (*TrainingJob, error)
-	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
-	Get(ctx context.Context, name string, opts metav1.GetOptions) (*TrainingJob, error)
-	List(ctx context.Context, opts metav1.ListOptions) (*TrainingJobList, error)
-	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
-	Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (*TrainingJob, error)
-}
+// Objects reads and writes the TrainingJobs of a namespace, or lists and watches those of all.
+type Objects = kubeclient.Objects[*TrainingJob, *TrainingJobList]
 
 // Client asks an API server for TrainingJobs.
 type Client struct {
@@ -64,23 +54,15 @@ func NewClientFor(c *rest.Config, connections *http.Client) (*Client, error) {
 	return &Client{rest: asked, codec: runtime.NewParameterCodec(scheme)}, nil
 }
 
-// Of are the TrainingJobs of a namespace; empty for all, which can be listed and watched only.
-func (c *Client) Of(namespace string) Interface {
-	return gentype.NewClientWithList[*TrainingJob, *TrainingJobList](Resource, c.rest, c.codec, namespace,
+// Of returns the TrainingJobs of a namespace; empty for all, which can be listed and watched only.
+func (c *Client) Of(namespace string) *Objects {
+	return kubeclient.NewObjects(c.rest, c.codec, Resource, namespace,
 		func() *TrainingJob { return &TrainingJob{} }, func() *TrainingJobList { return &TrainingJobList{} })
 }
 
-// NewInformer is a cache of the TrainingJobs of a namespace, or of all if it is empty, indexed by namespace.
-func NewInformer(c *Client, namespace string, resync time.Duration) cache.SharedIndexInformer {
-	jobs := c.Of(namespace)
-	return cache.NewSharedIndexInformer(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			return jobs.List(ctx, opts)
-		},
-		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return jobs.Watch(ctx, opts)
-		},
-	}, &TrainingJob{}, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+// NewInformer returns a cache of the TrainingJobs of a namespace, or of all if it is empty, indexed by namespace.
+func NewInformer(c *Client, namespace string) cache.SharedIndexInformer {
+	return kubeclient.NewInformer(c.Of(namespace), "", cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 }
 
 // ReplaceStatus makes the status of a job what is given, all of it, if the job is as it was read: the answer is a conflict when

@@ -103,7 +103,7 @@ func refused(t *testing.T, err error, want string) {
 }
 
 // Every rule has its own sentence, and what a rule refuses JobSpec refuses too.
-func testRules(t *testing.T, jobs Interface) {
+func testRules(t *testing.T, jobs *Objects) {
 	seconds := func(n int64) *int64 { return &n }
 	cases := map[string]struct {
 		name   string
@@ -176,13 +176,13 @@ func testRules(t *testing.T, jobs Interface) {
 	})
 }
 
-func merge(t *testing.T, jobs Interface, name, patch string, subresources ...string) (*TrainingJob, error) {
+func merge(t *testing.T, jobs *Objects, name, patch string, subresources ...string) (*TrainingJob, error) {
 	t.Helper()
 	return jobs.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
 }
 
 // The queue never changes, not even to or from none; bounds may.
-func testChanges(t *testing.T, jobs Interface) {
+func testChanges(t *testing.T, jobs *Objects) {
 	for name, queue := range map[string]string{"in-none": "", "in-one": "research"} {
 		if _, err := jobs.Create(t.Context(), named(name, func(s *Spec) { s.Queue = queue; s.Replicas.Max = 4 }), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -485,7 +485,7 @@ func testInformer(t *testing.T, client *Client) {
 			t.Fatal(err)
 		}
 	}
-	informer := NewInformer(client, "", 0)
+	informer := NewInformer(client, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

@@ -17,7 +17,7 @@ import (
 )
 
 // What the pipeline is told of a job once never changes. What is left out is what it stands for.
-func testFixed(t *testing.T, jobs Interface) {
+func testFixed(t *testing.T, jobs *Objects) {
 	cases := map[string]struct {
 		spec  func(*Spec)
 		patch string

@@ -30,7 +30,7 @@ func (b *Backend) look(now float64) {
 			b.down.Store(&down)
 			b.world.stir() // of what is down nobody waits for the end
 		}
-		b.tell(told...)
+		b.report(told...)
 		b.bereave(told, now)
 	}
 	b.lastLook, b.recount = now, false
@@ -70,7 +70,8 @@ func (b *Backend) bereave(told []core.Event, now float64) {
 	}
 }
 
-func (b *Backend) tell(events ...core.Event) { b.events = append(b.events, events...) }
+// report keeps events for the next observation.
+func (b *Backend) report(events ...core.Event) { b.events = append(b.events, events...) }
 
 // meet takes in TrainingJobs that are new, edited or gone. New ones are met in the order of their creation.
 func (b *Backend) meet(now float64, changed []types.UID) {
@@ -170,7 +171,7 @@ func (b *Backend) meetJob(j *job, now float64) {
 		e.Held = b.heldBy(j, now)
 		e.Progress, e.Rate, e.FromSeconds = j.account.done, j.account.rate, now
 	}
-	b.tell(e)
+	b.report(e)
 }
 
 // refuse ends a job that makes no sense.
@@ -270,7 +271,7 @@ func (b *Backend) gone(j *job, now float64) {
 	}
 	if !j.ended && j.spec != nil {
 		j.ended = true
-		b.tell(core.Event{Kind: core.JobCancelled, AtSeconds: now, Job: j.id, StepsLeft: math.NaN()})
+		b.report(core.Event{Kind: core.JobCancelled, AtSeconds: now, Job: j.id, StepsLeft: math.NaN()})
 	}
 	j.ended = true
 }
@@ -318,7 +319,7 @@ func (b *Backend) change(j *job, spec *core.JobSpec, now float64) {
 		return
 	}
 	j.spec = &next
-	b.tell(core.Event{Kind: core.JobChanged, AtSeconds: now, Job: j.id, Spec: &next, StepsLeft: math.NaN()})
+	b.report(core.Event{Kind: core.JobChanged, AtSeconds: now, Job: j.id, Spec: &next, StepsLeft: math.NaN()})
 }
 
 // degrade says what is wrong with a job that the scheduler cannot mend; an empty reason that nothing is.
@@ -353,29 +354,13 @@ func (b *Backend) judge(j *job, now float64) {
 	}
 	switch state.Phase {
 	case gang.Running:
-		if !j.started {
-			j.started, j.starting, j.refusals = true, false, 0
-			b.tell(core.Event{Kind: core.JobStarted, AtSeconds: now, Job: j.id, StepsLeft: math.NaN()})
-			b.note(j, trainingjob.Running, metav1.ConditionTrue, "Running", fmt.Sprintf("all %d pods run", len(state.Members)))
-			j.resizing = true // who was there before the scheduler may not know the others
-		}
-		if j.resizing {
-			j.resizing = false
-			b.introduce(j)
-		}
+		b.judgeRunning(j, &state, now)
 	case gang.Completed:
 		b.finish(j, now, core.JobFinished, trainingjob.Completed, "all pods succeeded", core.CauseUnknown)
 	case gang.Failed:
 		b.finish(j, now, core.JobFailed, trainingjob.Failed, state.Message, core.CauseExited)
-	case gang.Interrupted, gang.Shrunk: // a gang that lost a member is none, but for one that takes another world
-		cause := causeOf(&state)
-		if state.Phase == gang.Shrunk && b.shrink(j, state.Kept(), now, cause, state.Reason, state.Message) {
-			return
-		}
-		b.lose(j, now, cause, state.Reason, state.Message)
-		if cause == core.CauseRefused { // by a kubelet
-			b.holdBack(j, now)
-		}
+	case gang.Interrupted, gang.Shrunk:
+		b.judgeLoss(j, &state, now)
 	case gang.Refused:
 		if state.Reason == gang.ReasonTemplate {
 			b.finish(j, now, core.JobFailed, trainingjob.Failed, state.Message, core.CauseRefused)
@@ -384,20 +369,51 @@ func (b *Backend) judge(j *job, now float64) {
 		b.lose(j, now, core.CauseRefused, state.Reason, state.Message)
 		b.holdBack(j, now)
 	default:
-		if waited, tooLong := b.waited(j, now); tooLong && starts(&state) && !(j.started && j.adopts != nil) {
-			b.giveUp(j, &state, waited, now)
-			return
-		}
-		if j.started && (j.resizing || j.adopts != nil) {
-			return // those that stay go on
-		}
-		if !j.starting {
-			j.starting = true
-			b.tell(core.Event{Kind: core.JobStarting, AtSeconds: now, Job: j.id, Message: waitsFor(&state), StepsLeft: math.NaN()})
-		}
-		if j.started = false; state.Phase != gang.Creating && state.Phase != gang.Binding { // those pass at once
-			b.note(j, trainingjob.Starting, metav1.ConditionFalse, cmp.Or(state.Reason, string(state.Phase)), state.Message)
-		}
+		b.judgeStarting(j, &state, now)
+	}
+}
+
+// judgeRunning reports that all pods of a job run, once, and has its members learn who the others are.
+func (b *Backend) judgeRunning(j *job, state *gang.State, now float64) {
+	if !j.started {
+		j.started, j.starting, j.refusals = true, false, 0
+		b.report(core.Event{Kind: core.JobStarted, AtSeconds: now, Job: j.id, StepsLeft: math.NaN()})
+		b.note(j, trainingjob.Running, metav1.ConditionTrue, "Running", fmt.Sprintf("all %d pods run", len(state.Members)))
+		j.resizing = true // who was there before the scheduler may not know the others
+	}
+	if j.resizing {
+		j.resizing = false
+		b.introduce(j)
+	}
+}
+
+// judgeLoss interrupts a job that lost members, but for one that can go on with those that are left.
+func (b *Backend) judgeLoss(j *job, state *gang.State, now float64) {
+	cause := causeOf(state)
+	if state.Phase == gang.Shrunk && b.shrink(j, state.Kept(), now, cause, state.Reason, state.Message) {
+		return
+	}
+	b.lose(j, now, cause, state.Reason, state.Message)
+	if cause == core.CauseRefused { // by a kubelet
+		b.holdBack(j, now)
+	}
+}
+
+// judgeStarting reports what the start of a job waits for, and takes back one that took too long.
+func (b *Backend) judgeStarting(j *job, state *gang.State, now float64) {
+	if waited, tooLong := b.waited(j, now); tooLong && starts(state) && !(j.started && j.adopts != nil) {
+		b.giveUp(j, state, waited, now)
+		return
+	}
+	if j.started && (j.resizing || j.adopts != nil) {
+		return // those that stay go on
+	}
+	if !j.starting {
+		j.starting = true
+		b.report(core.Event{Kind: core.JobStarting, AtSeconds: now, Job: j.id, Message: waitsFor(state), StepsLeft: math.NaN()})
+	}
+	if j.started = false; state.Phase != gang.Creating && state.Phase != gang.Binding { // those pass at once
+		b.note(j, trainingjob.Starting, metav1.ConditionFalse, cmp.Or(state.Reason, string(state.Phase)), state.Message)
 	}
 }
 
@@ -461,7 +477,7 @@ func (b *Backend) note(j *job, state trainingjob.State, running metav1.Condition
 // finish ends a job.
 func (b *Backend) finish(j *job, now float64, kind core.EventKind, state trainingjob.State, message string, cause core.Cause) {
 	j.ended = true
-	b.tell(core.Event{
+	b.report(core.Event{
 		Kind: kind, AtSeconds: now, Job: j.id, Message: message, Cause: cause, StepsLeft: math.NaN(), Progress: j.account.at(now, j.spec.TotalWork),
 	})
 	b.end(j, now, state, string(state), message)
@@ -471,7 +487,7 @@ func (b *Backend) finish(j *job, now float64, kind core.EventKind, state trainin
 func (b *Backend) lose(j *job, now float64, cause core.Cause, reason, message string) {
 	j.losing = true
 	j.account.lose(now)
-	b.tell(core.Event{
+	b.report(core.Event{
 		Kind: core.JobInterrupted, AtSeconds: now, Job: j.id, Cause: cause, Message: message, StepsLeft: math.NaN(), FromSeconds: now,
 		Progress: j.account.done,
 	})
