@@ -52,13 +52,13 @@ func Describe(ctx context.Context, conn grpc.ClientConnInterface) (*Description,
 			answer.GetMinProtocol(), answer.GetMaxProtocol(), wire.MinProtocol, wire.Protocol)
 	}
 	d := &Description{
-		Name: core.CleanText(answer.GetName(), longestWords), Version: core.CleanText(answer.GetVersion(), longestWords),
+		Name: core.CleanText(answer.GetName(), longestQuote), Version: core.CleanText(answer.GetVersion(), longestQuote),
 		Protocol: int(answer.GetMaxProtocol()),
 	}
 	for _, c := range answer.GetComponents() {
 		if !fits(c.GetType(), typePattern) {
 			return nil, fmt.Errorf("the plugin calls a component %q; its author must name it in lower_snake_case, with at most %d letters",
-				core.CleanText(c.GetType(), longestWords), longestName)
+				core.CleanText(c.GetType(), longestQuote), longestName)
 		}
 		info := ComponentInfo{Stage: c.GetStage(), Info: core.Info{
 			Type: c.GetType(), Summary: core.CleanText(c.GetSummary(), core.MaxText), Description: cleanLines(c.GetDescription()),

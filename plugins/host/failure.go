@@ -14,11 +14,11 @@ import (
 
 // Failure is a malfunction of a component in another process. The pipeline adds the round and the component.
 type Failure struct {
-	Plugin    string
-	Cause     error
-	LastWords string // end of the stderr of a process that died
-	Restarts  int    // that were tried before giving up
-	Remedy    string
+	Plugin      string
+	Cause       error
+	FinalOutput string // end of the stderr of a process that died
+	Restarts    int    // that were tried before giving up
+	Remedy      string
 }
 
 func (f *Failure) Error() string {
@@ -27,8 +27,8 @@ func (f *Failure) Error() string {
 	if rule := (*core.InvariantError)(nil); errors.As(f.Cause, &rule) { // which names round and component itself
 		parts[0] = fmt.Sprintf("%s (answer of plugin %q)", cause, f.Plugin)
 	}
-	if f.LastWords != "" {
-		parts = append(parts, fmt.Sprintf("its last words: %q", f.LastWords))
+	if f.FinalOutput != "" {
+		parts = append(parts, fmt.Sprintf("its last output: %q", f.FinalOutput))
 	}
 	if f.Restarts > 0 {
 		parts = append(parts, fmt.Sprintf("given up after %d restarts", f.Restarts))
@@ -55,8 +55,8 @@ func (w *worker) fail(cause error) *Failure {
 		f.Remedy = "raise plugin.call_timeout if the policy needs the time"
 	case s.Code() == codes.Unavailable:
 		f.Cause = errors.New("the process died")
-		if session != nil && session.End != nil && session.LastWords != nil {
-			f.Cause, f.LastWords = fmt.Errorf("the process died: %s", session.End()), session.LastWords()
+		if session != nil && session.End != nil && session.FinalOutput != nil {
+			f.Cause, f.FinalOutput = fmt.Errorf("the process died: %s", session.End()), session.FinalOutput()
 		}
 	case s.Code() == codes.ResourceExhausted:
 		f.Cause = fmt.Errorf("a message exceeded the %d MiB that one may have: %s", wire.MaxMessage>>20, s.Message())

@@ -74,13 +74,13 @@ func (l *Library) Troubles() []Trouble {
 	return troubles
 }
 
-// Terms are on which a component of another process is used.
+// Terms say how components in other processes are started, called, and replaced when they fail.
 type Terms struct {
 	Options
-	StartTimeout time.Duration
-	Environment  []string // names of variables, besides those of every plugin
-	// Instead makes the policy for OnFailure Fallback; nil for none.
-	Instead func(core.Settings) (any, error)
+	StartTimeout time.Duration // StartTimeout bounds the start of a process, Describe and Configure included; 0 is DefaultStartTimeout.
+	Environment  []string      // Environment names the variables that a process may see, besides those of every plugin.
+	// Fallback makes the policy for OnFailure Fallback; nil for none.
+	Fallback func(core.Settings) (any, error)
 }
 
 // Factories are the components of stage S of installed plugins, to be used on the terms.
@@ -162,12 +162,12 @@ func (t Terms) apply(b Binary) Binary {
 func reach[S any](l *Library, b Binary, t Terms, typeName string, config map[string]any, s core.Settings) (stage S, err error) {
 	spec := Spec[S]{ID: s.ID, Plugin: b.Name, Options: t.Options}
 	spec.Options.Log = s.Log
-	if t.Instead != nil {
-		policy, err := t.Instead(s)
+	if t.Fallback != nil {
+		policy, err := t.Fallback(s)
 		if err != nil {
 			return stage, err
 		}
-		spec.Instead, _ = policy.(S)
+		spec.Fallback, _ = policy.(S)
 	}
 	c := Component{Stage: wire.StageOf[S](), Type: typeName, ID: s.ID, Seed: s.Seed, Config: config}
 	spec.Dial = func(ctx context.Context) (*Session, error) {

@@ -115,10 +115,10 @@ func (l *Lock) check() (problems core.Diagnostics) {
 		}
 		names[e.Name] = true
 		if !fits(e.Name, namePattern) {
-			report(at+".name", "%q is no name of a plugin; use lower case letters, digits and \"-\", at most %d", core.CleanText(e.Name, longestWords), longestName)
+			report(at+".name", "%q is no name of a plugin; use lower case letters, digits and \"-\", at most %d", core.CleanText(e.Name, longestQuote), longestName)
 		}
 		if !fits(e.Version, versionPattern) {
-			report(at+".version", "%q is no version", core.CleanText(e.Version, longestWords))
+			report(at+".version", "%q is no version", core.CleanText(e.Version, longestQuote))
 		}
 		if !filepath.IsLocal(e.Path) {
 			report(at+".path", "%q leaves the folder of the lock", e.Path)
@@ -135,7 +135,7 @@ func (l *Lock) check() (problems core.Diagnostics) {
 				report(at+".stage", "unknown stage %q", c.Stage)
 			}
 			if !fits(c.Type, typePattern) {
-				report(at+".type", "%q is no type of a component; write it in lower_snake_case, at most %d letters", core.CleanText(c.Type, longestWords), longestName)
+				report(at+".type", "%q is no type of a component; write it in lower_snake_case, at most %d letters", core.CleanText(c.Type, longestQuote), longestName)
 			}
 			if owner, taken := owners[c.ID()]; taken {
 				report(at+".type", "%q is also a component of plugin %q", c.ID(), owner)

@@ -18,7 +18,7 @@ import (
 // Bounds of what a plugin writes, so that it can flood nobody.
 const (
 	longestLine    = 64 << 10 // bytes of a line that are read; the rest is dropped
-	longestWords   = 200      // bytes of its words in a message of ours
+	longestQuote   = 200      // bytes of a quotation in a message of ours
 	longestValue   = core.MaxText
 	mostValues     = 16  // of one log entry
 	linesPerSecond = 100 // passed on; the others are counted
@@ -98,8 +98,8 @@ func (o *output) tellDropped() {
 	}
 }
 
-// lastWords is the line of the end that says most: why a Go program crashed, or the last one.
-func (o *output) lastWords() string {
+// finalOutput returns the line of the tail that says most: why a Go program crashed, or the last one.
+func (o *output) finalOutput() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	lines := strings.Split(strings.TrimSpace(string(o.tail)), "\n")
@@ -140,7 +140,7 @@ func parseEntry(line []byte) entry {
 		if strings.HasPrefix(key, "@") || len(e.values) == mostValues {
 			continue // among them the time, which is ours to tell
 		}
-		e.values = append(e.values, slog.String(core.CleanText(key, longestWords), textOf(raw[key])))
+		e.values = append(e.values, slog.String(core.CleanText(key, longestQuote), textOf(raw[key])))
 	}
 	return e
 }

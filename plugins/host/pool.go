@@ -115,5 +115,5 @@ func (p *Pool) session(ctx context.Context, c Component) (*Session, error) {
 		return nil, err
 	}
 	w.calls = calls
-	return &Session{Conn: calls, Close: process.Close, End: process.End, LastWords: process.LastWords, Traits: TraitsOf(configured)}, nil
+	return &Session{Conn: calls, Close: process.Close, End: process.End, FinalOutput: process.FinalOutput, Abilities: wire.AbilitiesFrom(configured)}, nil
 }

@@ -42,7 +42,7 @@ func TestAPoolThrowsAwayWhatFailed(t *testing.T) {
 	}
 	for fault, want := range map[string]string{
 		"hang": `plugin "faulty": call timed out after 5s`,
-		"exit": `plugin "faulty": the process died: exit status 3; its last words: "the licence server is gone"`,
+		"exit": `plugin "faulty": the process died: exit status 3; its last output: "the licence server is gone"`,
 	} {
 		if err := ask(fault); err == nil || err.Error() != want {
 			t.Errorf("%s: error %v, want %s", fault, err, want)

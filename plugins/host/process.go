@@ -236,8 +236,8 @@ func (p *Process) PID() int { return p.command.Process.Pid }
 // End tells how the process ended, once Close returned.
 func (p *Process) End() string { return p.command.ProcessState.String() }
 
-// LastWords is the end of what the process wrote, once Close returned.
-func (p *Process) LastWords() string { return p.output.lastWords() }
+// FinalOutput is the end of what the process wrote, once Close returned.
+func (p *Process) FinalOutput() string { return p.output.finalOutput() }
 
 // Session starts the plugin and configures one component in it. Problems in the settings are core.Diagnostics.
 func (b Binary) Session(ctx context.Context, c Component) (*Session, error) {
@@ -260,7 +260,7 @@ func (b Binary) serve(ctx context.Context, p *Process, c Component) (*Session, e
 		p.Close()
 		return nil, b.failed(err, p)
 	}
-	return &Session{Conn: conn, Close: p.Close, Kill: p.Kill, End: p.End, LastWords: p.LastWords, Traits: TraitsOf(configured)}, nil
+	return &Session{Conn: conn, Close: p.Close, Kill: p.Kill, End: p.End, FinalOutput: p.FinalOutput, Abilities: wire.AbilitiesFrom(configured)}, nil
 }
 
 // configure is Configure within the time that a start may take, its failures told in words.
@@ -364,7 +364,7 @@ func (b Binary) failed(err error, p *Process) error {
 		return fmt.Errorf("start plugin %q (%s): %s", b.Name, b.Path, text)
 	}
 	remedy := fmt.Sprintf("started by hand, %s says what it is, or why it cannot start", b.Path)
-	last := p.LastWords()
+	last := p.FinalOutput()
 	switch module := missingModule(last); {
 	case module != "":
 		text = fmt.Sprintf("its Python lacks the module %q", module)
@@ -378,7 +378,7 @@ func (b Binary) failed(err error, p *Process) error {
 		remedy = "raise plugin.start_timeout if it needs the time"
 	}
 	if last != "" {
-		text += fmt.Sprintf("; its last words: %q", last)
+		text += fmt.Sprintf("; its last output: %q", last)
 	}
 	return fmt.Errorf("start plugin %q (%s): %s; %s", b.Name, b.Path, text, remedy)
 }

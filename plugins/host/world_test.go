@@ -28,7 +28,7 @@ func quickly(on host.OnFailure) host.Options {
 
 // faultyAdmission and faultyAllocation put a faulty stage, in a process of its own, among good ones.
 func faultyAdmission(t *testing.T, c faulty.Config, o host.Options) (core.Stages, error) {
-	spec := host.Spec[core.Admitter]{ID: "admission/faulty", Plugin: "faulty", Options: o, Instead: &faulty.Policy{}}
+	spec := host.Spec[core.Admitter]{ID: "admission/faulty", Plugin: "faulty", Options: o, Fallback: &faulty.Policy{}}
 	spec.Dial = dialFaulty(host.Component{Stage: stagev1.Stage_STAGE_ADMISSION, Type: "faulty", ID: spec.ID, Config: core.Encode(c)})
 	admitter, err := host.Admitter(t.Context(), spec)
 	stages := goodStages()
@@ -38,7 +38,7 @@ func faultyAdmission(t *testing.T, c faulty.Config, o host.Options) (core.Stages
 }
 
 func faultyAllocation(t *testing.T, c faulty.Config, o host.Options) (core.Stages, error) {
-	spec := host.Spec[core.Allocator]{ID: "allocation/faulty", Plugin: "faulty", Options: o, Instead: &faulty.Policy{}}
+	spec := host.Spec[core.Allocator]{ID: "allocation/faulty", Plugin: "faulty", Options: o, Fallback: &faulty.Policy{}}
 	spec.Dial = dialFaulty(host.Component{Stage: stagev1.Stage_STAGE_ALLOCATION, Type: "faulty", ID: spec.ID, Config: core.Encode(c)})
 	allocator, err := host.Allocator(t.Context(), spec)
 	stages := goodStages()
