@@ -71,7 +71,7 @@ func TestAFailureTellsOfRestarts(t *testing.T) {
 		"one":  {1, `plugin "p": no; given up after 1 restarts`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &Failure{Plugin: "p", Cause: errors.New("no"), Restarts: tc.restarts}
+			f := &pluginFailure{Plugin: "p", Cause: errors.New("no"), Restarts: tc.restarts}
 			if f.Error() != tc.want || !errors.Is(f, f.Cause) {
 				t.Errorf("%s, want %s", f, tc.want)
 			}

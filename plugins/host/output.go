@@ -71,7 +71,7 @@ func (o *output) take(line []byte) {
 	}
 	now := o.now()
 	if now.Sub(o.second) >= time.Second {
-		o.tellDropped()
+		o.logDropped()
 		o.second, o.passed = now, 0
 	}
 	if o.passed++; o.passed > linesPerSecond {
@@ -84,14 +84,14 @@ func (o *output) take(line []byte) {
 	}
 }
 
-// end tells what was left out at the end.
+// end logs what was left out at the end.
 func (o *output) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.tellDropped()
+	o.logDropped()
 }
 
-func (o *output) tellDropped() {
+func (o *output) logDropped() {
 	if o.dropped > 0 {
 		o.log.Warn("lines of a plugin were left out: it writes too many", "lines", o.dropped)
 		o.dropped = 0

@@ -180,7 +180,7 @@ func (w *worker) handleFailure(ctx context.Context, round int, cause error) erro
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		failure = &Failure{Plugin: w.name, Cause: err}
+		failure = &pluginFailure{Plugin: w.name, Cause: err}
 		w.reason = failure.Error()
 	}
 	failure.Restarts = w.restarts

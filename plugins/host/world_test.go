@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,7 +48,21 @@ func faultyAllocation(t *testing.T, c faulty.Config, o host.Options) (core.Stage
 	return stages, err
 }
 
-func dialFaulty(c host.Component) host.Dial { return dialBinary(faultyBinary(serveFaulty), c) }
+func dialFaulty(c host.Component) host.Dial {
+	b := faultyBinary(serveFaulty)
+	if fault, ok := c.Config["fault"].(string); ok {
+		b.EndTimeout = endTimeout(fault)
+	}
+	return dialBinary(b, c)
+}
+
+// endTimeout is how long a process with a fault may take to end: one that is stopped never ends when asked.
+func endTimeout(fault string) time.Duration {
+	if strings.HasPrefix(fault, "stop") {
+		return 200 * time.Millisecond
+	}
+	return 0
+}
 
 func dialBinary(b host.Binary, c host.Component) host.Dial {
 	return func(ctx context.Context) (*host.Session, error) { return b.Session(ctx, c) }

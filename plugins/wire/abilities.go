@@ -13,35 +13,34 @@ import (
 // Configure.
 type Ability int
 
-// The abilities. AbilityTable says what each means.
+// The abilities; abilityTable says what each means.
 const (
-	LearnsFromEnds Ability = iota
-	UsesCurves
-	KeepsDeadlines
-	ReviewsJobs
-	FollowsReports
-	GuaranteesTiers
-	KnowsChanges
-	KnowsReports
-	abilities // how many there are
+	LearnsFromEnds  Ability = iota // an elasticity that learns from how jobs end
+	UsesCurves                     // an admission that looks at what jobs do with accelerators
+	KeepsDeadlines                 // an admission that admits a job only if its deadline will be met
+	ReviewsJobs                    // an admission that is asked about admitted jobs that reported
+	FollowsReports                 // an elasticity that may answer otherwise once a job has reported
+	GuaranteesTiers                // an allocation that guarantees tiers a part of the device time
+	KnowsChanges                   // a plugin that knows of clusters and jobs that change
+	KnowsReports                   // a plugin that knows what jobs report
+	abilities                      // how many there are
 )
 
-// AbilityInfo is a row of AbilityTable.
-type AbilityInfo struct {
-	Ability   Ability       // Ability that the row is about.
-	Stage     stagev1.Stage // Stage is the one whose components can have it; unspecified for every stage.
-	Interface string        // Interface is the one of package core that gives it to a policy in Go; empty for what every SDK does.
-	Field     string        // Field is the one of ConfigureResponse that reports it.
-	Meaning   string        // Meaning of the field, as docs/plugin-protocol.md has it, in Markdown.
-	// has reports whether a policy in Go has the ability.
-	has func(policy any) bool
+// abilityRow is a row of abilityTable.
+type abilityRow struct {
+	ability Ability
+	stage   stagev1.Stage // whose components can have it; unspecified for every stage
+	by      string        // name of the interface of package core that gives it to a policy in Go; empty for what the SDK does for every policy
+	field   string        // of ConfigureResponse, which reports it
+	meaning string        // of the field, as docs/plugin-protocol.md has it, in Markdown
+	has     func(policy any) bool
 }
 
-// AbilityTable lists every ability, in their order. It is the only list of them: what the SDK reports, what the host reads from a
+// abilityTable lists every ability, in their order. It is the only list of them: what the SDK reports, what the host reads from a
 // plugin or finds in a built-in policy, and the rows of docs/plugin-protocol.md follow from it.
-func AbilityTable() []AbilityInfo {
+func abilityTable() []abilityRow {
 	always := func(any) bool { return true }
-	return []AbilityInfo{
+	return []abilityRow{
 		{
 			LearnsFromEnds, stagev1.Stage_STAGE_ELASTICITY, interfaceName[core.Historian](), "ends",
 			"an elasticity that learns from how jobs end: `Respond` then reports them in `ended`; false when left out",
@@ -118,8 +117,8 @@ func (a Abilities) Has(x Ability) bool { return a.set[x] }
 
 // AbilitiesOf finds out what a policy in this process can do.
 func AbilitiesOf(policy any) (a Abilities) {
-	for _, row := range AbilityTable() {
-		a.set[row.Ability] = row.has(policy)
+	for _, row := range abilityTable() {
+		a.set[row.ability] = row.has(policy)
 	}
 	if g, ok := policy.(core.Guarantor); ok {
 		guarantees := g.Guarantees()
@@ -130,9 +129,9 @@ func AbilitiesOf(policy any) (a Abilities) {
 
 // AbilitiesFrom reads the abilities that a plugin reports.
 func AbilitiesFrom(m *stagev1.ConfigureResponse) (a Abilities) {
-	for _, row := range AbilityTable() {
+	for _, row := range abilityTable() {
 		if field := row.fieldOf(m); !field.IsList() {
-			a.set[row.Ability] = m.ProtoReflect().Get(field).Bool()
+			a.set[row.ability] = m.ProtoReflect().Get(field).Bool()
 		}
 	}
 	if guarantees := m.GetGuarantees(); len(guarantees) == len(core.Guarantees{}) {
@@ -143,9 +142,9 @@ func AbilitiesFrom(m *stagev1.ConfigureResponse) (a Abilities) {
 
 // Report writes the abilities into the answer to Configure.
 func (a Abilities) Report(m *stagev1.ConfigureResponse) {
-	for _, row := range AbilityTable() {
+	for _, row := range abilityTable() {
 		if field := row.fieldOf(m); !field.IsList() {
-			m.ProtoReflect().Set(field, protoreflect.ValueOfBool(a.set[row.Ability]))
+			m.ProtoReflect().Set(field, protoreflect.ValueOfBool(a.set[row.ability]))
 		}
 	}
 	if a.Guarantees != nil {
@@ -154,6 +153,6 @@ func (a Abilities) Report(m *stagev1.ConfigureResponse) {
 }
 
 // fieldOf returns the field of the answer to Configure that reports the ability: a bool, or the list of guarantees.
-func (r AbilityInfo) fieldOf(m *stagev1.ConfigureResponse) protoreflect.FieldDescriptor {
-	return m.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(r.Field))
+func (r abilityRow) fieldOf(m *stagev1.ConfigureResponse) protoreflect.FieldDescriptor {
+	return m.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(r.field))
 }

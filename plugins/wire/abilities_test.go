@@ -27,29 +27,29 @@ var update = flag.Bool("update", false, "write the rows of abilities into docs/p
 
 // TestAbilityTableIsInOrder holds each row to its ability, and to a field of ConfigureResponse of its own.
 func TestAbilityTableIsInOrder(t *testing.T) {
-	table := AbilityTable()
+	table := abilityTable()
 	if len(table) != int(abilities) {
 		t.Fatalf("%d rows, want one for each of %d abilities", len(table), abilities)
 	}
 	fields := map[string]bool{}
 	for i, row := range table {
-		if int(row.Ability) != i {
-			t.Errorf("row %d is about ability %d", i, row.Ability)
+		if int(row.ability) != i {
+			t.Errorf("row %d is about ability %d", i, row.ability)
 		}
 		field := row.fieldOf(&stagev1.ConfigureResponse{})
-		if field == nil || fields[row.Field] {
-			t.Fatalf("row %d: ConfigureResponse has no field %q, or another row has it", i, row.Field)
+		if field == nil || fields[row.field] {
+			t.Fatalf("row %d: ConfigureResponse has no field %q, or another row has it", i, row.field)
 		}
-		fields[row.Field] = true
-		if field.IsList() != (row.Ability == GuaranteesTiers) || !field.IsList() && field.Kind() != protoreflect.BoolKind {
-			t.Errorf("field %q is a %v, which cannot report an ability", row.Field, field.Kind())
+		fields[row.field] = true
+		if field.IsList() != (row.ability == GuaranteesTiers) || !field.IsList() && field.Kind() != protoreflect.BoolKind {
+			t.Errorf("field %q is a %v, which cannot report an ability", row.field, field.Kind())
 		}
 	}
 	// Every other field is about the settings or the connection.
 	all := (&stagev1.ConfigureResponse{}).ProtoReflect().Descriptor().Fields()
 	for i := range all.Len() {
 		if name := string(all.Get(i).Name()); !fields[name] && !slices.Contains([]string{"diagnostics", "capabilities", "config_json", "exchange", "channel"}, name) {
-			t.Errorf("ConfigureResponse has the field %q, which AbilityTable does not list", name)
+			t.Errorf("ConfigureResponse has the field %q, which abilityTable does not list", name)
 		}
 	}
 }
@@ -66,14 +66,14 @@ var unreported = []reflect.Type{
 }
 
 // TestEveryOptionalInterfaceIsListed fails when package core has an interface whose comment says that some stages implement it, and
-// neither AbilityTable nor unreported lists it.
+// neither abilityTable nor unreported lists it.
 func TestEveryOptionalInterfaceIsListed(t *testing.T) {
 	var listed []string
 	for _, i := range unreported {
 		listed = append(listed, i.Name())
 	}
-	for _, row := range AbilityTable() {
-		listed = append(listed, row.Interface)
+	for _, row := range abilityTable() {
+		listed = append(listed, row.by)
 	}
 	files, err := filepath.Glob("../../core/*.go")
 	if err != nil {
@@ -117,7 +117,7 @@ func optionalInterfaces(file *ast.File) (names []string) {
 
 const protocolDocument = "../../docs/plugin-protocol.md"
 
-// TestTheDocumentHasTheTable holds docs/plugin-protocol.md to AbilityTable: the fields of ConfigureResponse, and the list of abilities.
+// TestTheDocumentHasTheTable holds docs/plugin-protocol.md to abilityTable: the fields of ConfigureResponse, and the list of abilities.
 func TestTheDocumentHasTheTable(t *testing.T) {
 	data, err := os.ReadFile(protocolDocument)
 	if err != nil {
@@ -133,12 +133,12 @@ func TestTheDocumentHasTheTable(t *testing.T) {
 		text = before + "\n### " + heading + "\n" + change(section) + "\n### " + after
 	}
 	edit("ConfigureResponse", func(section string) string {
-		for _, row := range AbilityTable() {
-			line := regexp.MustCompile("(?m)^\\| `" + row.Field + "` \\| .* \\|$")
+		for _, row := range abilityTable() {
+			line := regexp.MustCompile("(?m)^\\| `" + row.field + "` \\| .* \\|$")
 			if !line.MatchString(section) {
-				t.Errorf("%s has no row for %q", protocolDocument, row.Field)
+				t.Errorf("%s has no row for %q", protocolDocument, row.field)
 			}
-			section = line.ReplaceAllLiteralString(section, fmt.Sprintf("| `%s` | %s |", row.Field, row.Meaning))
+			section = line.ReplaceAllLiteralString(section, fmt.Sprintf("| `%s` | %s |", row.field, row.meaning))
 		}
 		return section
 	})
@@ -164,12 +164,12 @@ themselves.
 | field | stage | interface |
 |---|---|---|
 `)
-	for _, row := range AbilityTable() {
-		stage, by := StageName(row.Stage), "`core."+row.Interface+"`"
+	for _, row := range abilityTable() {
+		stage, by := StageName(row.stage), "`core."+row.by+"`"
 		if stage == "" {
 			stage, by = "any", "every policy: the SDK knows the contract"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.Field, stage, by)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.field, stage, by)
 	}
 	return b.String()
 }
