@@ -29,6 +29,7 @@ func followTools(env *testscript.Env) error {
 	env.Setenv("GOFLAGS", "-mod=mod")
 	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 	env.Setenv("PYTHONPATH", sdk)
+	env.Setenv("CHECKOUT", filepath.Dir(filepath.Dir(sdk)))
 	if python := os.Getenv(pythontest.Variable); python != "" {
 		env.Setenv("PATH", filepath.Dir(python)+string(filepath.ListSeparator)+env.Getenv("PATH"))
 	}

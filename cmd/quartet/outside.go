@@ -77,7 +77,7 @@ func (a *app) outside(ctx context.Context) func(configs.Outside) (configs.Catalo
 				OnFailure: host.OnFailure(o.Options.OnFailure), MaxRestarts: o.Options.MaxRestarts,
 				Backoff: o.Options.Backoff, CallTimeout: o.Options.CallTimeout, Log: a.logger(),
 			},
-			StartTimeout: o.Options.StartTimeout, Environment: o.Options.Environment, Instead: o.Instead,
+			StartTimeout: o.Options.StartTimeout, Environment: o.Options.Environment, Fallback: o.Instead,
 		}
 		if o.Isolated {
 			return isolated(a.openLibrary(ctx), terms), nil

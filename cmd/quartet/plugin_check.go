@@ -187,7 +187,7 @@ var remedies = []struct{ words, remedy string }{
 	{"nothing changes before", "what it tells of its Standing is not so: promise less, or tell none"},
 	{"stand differently", "what it tells of its Standing must follow from what it was told, like its answer"},
 	{"timed out", "a call must end in time, and at once when its context is cancelled"},
-	{"the process died", "keep the process alive during a call; its last words above say why it ended"},
+	{"the process died", "keep the process alive during a call; its last output above says why it ended"},
 	{"panicked", "find the panic by the stack that the policy logged, above"},
 	{"raised", "find the exception by the traceback that the policy logged, above"},
 	{"no answer within", "return when the context is cancelled"},

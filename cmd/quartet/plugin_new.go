@@ -2,10 +2,7 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -20,11 +17,12 @@ func (a *app) pluginNewCommand() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Begin a plugin that builds and conforms as it is",
-		Long: `Writes a plugin with a simple policy, its settings and its test, to be changed into yours. docs/write-a-plugin.md
-goes on from there.
+		Short: "Create a plugin that builds and passes its test",
+		Long: `Writes a plugin with a simple policy, its settings and its test, for you to change. docs/write-a-plugin.md continues
+from there.
 
-A development build of quartet writes plugins that build against its own checkout, or the one given with --replace.`,
+A plugin in Go requires the version of Quartet that this program was built from. A development build has no such version: use
+--replace DIR to build the plugin against a checkout of Quartet.`,
 		Example: "  quartet plugin new fair-share --stage allocation\n  quartet plugin new office-hours --stage admission --lang python",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -38,9 +36,7 @@ A development build of quartet writes plugins that build against its own checkou
 			if id := p.Stage + "/" + p.Type(); isBuiltIn(id) {
 				return problem("", fmt.Sprintf("%q is built in", id), "choose another name")
 			}
-			if err := chooseQuartet(&p); err != nil {
-				return err
-			}
+			p.Version = scaffold.RequiredVersion(readBuild().Version)
 			if dir == "" {
 				dir = p.Name
 			}
@@ -51,52 +47,22 @@ A development build of quartet writes plugins that build against its own checkou
 			for _, name := range files {
 				a.note("wrote %s", filepath.Join(dir, name))
 			}
-			a.note("%s says how to go on", filepath.Join(dir, "README.md"))
+			a.note("next: follow %s", filepath.Join(dir, "README.md"))
+			if p.Language == "go" && p.Replace == "" && p.Version == scaffold.Unpublished {
+				a.note("this is a development build of quartet, so go.mod requires %s, which cannot be fetched; before you build, run in %s: "+
+					"go mod edit -replace=%s=DIR, with DIR a checkout of Quartet", p.Version, dir, p.Module())
+			}
 			return nil
 		},
 	}
 	c.Flags().StringVar(&p.Stage, "stage", "", "stage of the policy: "+strings.Join(scaffold.Stages, ", "))
 	c.Flags().StringVar(&p.Language, "lang", "go", "language: "+strings.Join(scaffold.Languages, ", "))
 	c.Flags().StringVar(&dir, "dir", "", "folder to write into (default: the name)")
-	c.Flags().StringVar(&p.Replace, "replace", "", "checkout of Quartet to build against, instead of a published version")
+	c.Flags().StringVar(&p.Replace, "replace", "", "checkout of Quartet to build against instead of a published version")
 	mustComplete(c, "stage", scaffold.Stages)
 	mustRequire(c, "stage", "allocation")
 	mustComplete(c, "lang", scaffold.Languages)
 	mustCompleteDirs(c, "dir")
 	mustCompleteDirs(c, "replace")
 	return c
-}
-
-// published is the form of the versions of Quartet that others can fetch.
-var published = regexp.MustCompile(`^v\d+\.\d+\.\d+(-(alpha|beta|rc)\.\d+)?$`)
-
-// chooseQuartet says what a new plugin is built against.
-func chooseQuartet(p *scaffold.Plugin) (err error) {
-	p.Version = readBuild().Version
-	if !published.MatchString(p.Version) {
-		p.Version = "v0.0.0"
-		if p.Replace == "" {
-			p.Replace = checkout()
-		}
-		if p.Replace == "" {
-			return problem("--replace", "this is a development build of quartet", "name a checkout of Quartet to build against")
-		}
-	}
-	if p.Replace != "" {
-		p.Replace, err = filepath.Abs(p.Replace)
-	}
-	return err
-}
-
-// checkout is the folder that this program was built from, where it is still there; empty otherwise.
-func checkout() string {
-	_, file, _, ok := runtime.Caller(0)
-	if !ok || !filepath.IsAbs(file) {
-		return ""
-	}
-	root := filepath.Dir(filepath.Dir(filepath.Dir(file)))
-	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
-		return ""
-	}
-	return root
 }

@@ -176,5 +176,5 @@ func configured(ctx context.Context, p *host.Process, c host.Component) (*host.S
 	if !ok {
 		return nil, errors.New("the SDK serves no exchange")
 	}
-	return &host.Session{Conn: conn, Close: func() { _ = calls.Close() }, Traits: host.TraitsOf(answer)}, nil
+	return &host.Session{Conn: conn, Close: func() { _ = calls.Close() }, Abilities: wire.AbilitiesFrom(answer)}, nil
 }

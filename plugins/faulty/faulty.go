@@ -20,12 +20,14 @@ import (
 	"github.com/quartet-sched/quartet/plugins/sdk"
 )
 
-// Round is the one from which on something goes wrong, unless a fault names another.
+// Round is the first round in which something goes wrong, unless a fault names another.
 const Round = 3
 
 // Config chooses what goes wrong.
 type Config struct {
-	Fault  string `config:"fault" doc:"What goes wrong, as a list such as hang or exit@5,panic@7: at the first question in that round or later."`
+	// Fault lists what goes wrong, such as "hang" or "exit@5,panic@7".
+	Fault string `config:"fault" doc:"What goes wrong, as a list such as hang or exit@5,panic@7: at the first question in that round or later."`
+	// Marker is the prefix of files that keep a fault from happening twice; empty for a fault every time.
 	Marker string `config:"marker" doc:"Prefix of files that are made when something goes wrong, and keep it from going wrong again; empty for every time."`
 }
 
@@ -99,26 +101,41 @@ func (p *Policy) misbehave() error {
 	switch p.fault {
 	case "panic":
 		panic("index out of luck")
-	case "panic_elsewhere":
-		go panic("nobody recovers from this")
-		select {}
-	case "exit":
-		fmt.Fprintln(os.Stderr, "the licence server is gone")
-		os.Exit(3)
-	case "kill":
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {}
-	case "stop":
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		select {}
-	case "hang":
-		select {}
+	case "panic_elsewhere", "exit", "kill", "stop", "hang":
+		endOrHang(p.fault)
 	case "slow":
 		time.Sleep(20 * time.Millisecond)
 	case "error":
 		return errors.New("the model is not loaded")
 	case "nasty_error":
 		return errors.New("\x1b[31mred\x1b[0m\x00\xff\x1b]0;owned\x07" + strings.Repeat("x", 1<<19))
+	case "print", "odd_log", "flood":
+		write(p.fault)
+	case "stray", "daemon", "stray_exit", "daemon_exit":
+		return startChild(p.fault)
+	}
+	return nil
+}
+
+// endOrHang ends or stops this process, or its call.
+func endOrHang(fault string) {
+	switch fault {
+	case "panic_elsewhere":
+		go panic("nobody recovers from this")
+	case "exit":
+		fmt.Fprintln(os.Stderr, "the licence server is gone")
+		os.Exit(3)
+	case "kill":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "stop":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	}
+	select {}
+}
+
+// write writes what a plugin should not: to stdout, in odd forms, or too much.
+func write(fault string) {
+	switch fault {
 	case "print":
 		fmt.Println("a word on stdout")
 		fmt.Fprintln(os.Stderr, "a word on stderr")
@@ -135,16 +152,19 @@ func (p *Policy) misbehave() error {
 			fmt.Fprint(os.Stderr, line)
 		}
 		fmt.Fprint(os.Stderr, strings.Repeat("drop\n", 10_000))
-	case "stray", "daemon", "stray_exit", "daemon_exit":
-		child := exec.Command("sleep", "1000")
-		child.Stdout, child.Stderr = os.Stderr, os.Stderr
-		child.SysProcAttr = &syscall.SysProcAttr{Setsid: strings.HasPrefix(p.fault, "daemon")}
-		if err := child.Start(); err != nil {
-			return err
-		}
-		if strings.HasSuffix(p.fault, "exit") {
-			os.Exit(3)
-		}
+	}
+}
+
+// startChild starts a process that outlives this one if it can, and may end this one.
+func startChild(fault string) error {
+	child := exec.Command("sleep", "1000")
+	child.Stdout, child.Stderr = os.Stderr, os.Stderr
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: strings.HasPrefix(fault, "daemon")}
+	if err := child.Start(); err != nil {
+		return err
+	}
+	if strings.HasSuffix(fault, "exit") {
+		os.Exit(3)
 	}
 	return nil
 }

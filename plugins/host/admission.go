@@ -10,16 +10,17 @@ import (
 )
 
 // Admitter reaches an admission policy. The stage is an io.Closer: closing it ends the process. It is a core.CurveAdmitter if the policy
-// looks at curves, or the built-in that may take over does, and likewise a core.Reviewer.
+// or its fallback looks at curves, and likewise a core.Reviewer.
 func Admitter(ctx context.Context, s Spec[core.Admitter]) (core.Admitter, error) {
-	a := &admitter{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead, asked: wire.NewJobSender()}
+	a := &admitter{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Fallback, asked: wire.NewJobSender()}
 	a.reset = func() { a.asked.Reset(); a.verdicts.Reset() }
 	err := a.start(ctx)
-	_, looks := s.Instead.(core.CurveAdmitter)
-	_, reviews := s.Instead.(core.Reviewer)
+	fallback, session := wire.AbilitiesOf(s.Fallback), wire.Abilities{}
 	if err == nil {
-		looks, reviews = looks || a.session.Curves, reviews || a.session.Reviews
+		session = a.session.Abilities
 	}
+	looks := fallback.Has(wire.UsesCurves) || session.Has(wire.UsesCurves)
+	reviews := fallback.Has(wire.ReviewsJobs) || session.Has(wire.ReviewsJobs)
 	switch {
 	case looks && reviews:
 		return curveReviewer{curveAdmitter{a}}, err
@@ -47,15 +48,15 @@ func (a *admitter) Admit(ctx context.Context, v *core.View, waiting []*core.Job)
 		a.ids = append(a.ids, j.ID)
 	}
 	verdicts, err := a.put(ctx, v, candidates{})
-	if errors.Is(err, errInstead) {
+	if errors.Is(err, errUseFallback) {
 		return a.fallback.Admit(ctx, v, waiting)
 	}
 	return verdicts, err
 }
 
-// put asks about the jobs of ids.
-func (a *admitter) put(ctx context.Context, v *core.View, told candidates) (verdicts []core.Verdict, err error) {
-	err = a.ask(ctx, v, told, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+// put asks the process about the jobs of a.ids.
+func (a *admitter) put(ctx context.Context, v *core.View, sent candidates) (verdicts []core.Verdict, err error) {
+	err = a.ask(ctx, v, sent, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
 		steps, inserted := a.asked.Encode(a.ids)
 		answer, err := stagev1.NewAdmissionServiceClient(a.session.Conn).Admit(ctx, &stagev1.AdmitRequest{
 			View: u, Edit: &stagev1.Edit{Steps: steps}, Waiting: wire.Jobs(inserted),
@@ -75,16 +76,10 @@ func (a *admitter) put(ctx context.Context, v *core.View, told candidates) (verd
 // Standing speaks of the last answer.
 func (a *admitter) Standing() core.Standing { return a.standingOf(a.fallback) }
 
-// Promises is that of the policy that answers now.
-func (a *admitter) Promises() bool {
-	if !a.instead {
-		return a.session != nil && a.session.Promises
-	}
-	p, speaks := a.fallback.(core.Promiser)
-	return speaks && p.Promises()
-}
+// Promises reports whether the policy that answers now keeps deadlines.
+func (a *admitter) Promises() bool { return a.able(wire.KeepsDeadlines, a.fallback) }
 
-// curveAdmitter is an admitter of which somebody looks at curves: the process, or the built-in that takes over.
+// curveAdmitter is an admitter whose process, or fallback, looks at curves.
 type curveAdmitter struct{ *admitter }
 
 // AdmitCandidates puts the question to the process.
@@ -94,12 +89,12 @@ func (a curveAdmitter) AdmitCandidates(ctx context.Context, v *core.View, admitt
 		a.ids = append(a.ids, waiting[i].ID)
 		a.jobs = append(a.jobs, waiting[i].Job)
 	}
-	told := candidates{admitted, waiting}
-	if !a.instead && a.session != nil && !a.session.Curves {
-		told = candidates{}
+	sent := candidates{admitted, waiting}
+	if !a.usingFallback && a.session != nil && !a.session.Has(wire.UsesCurves) {
+		sent = candidates{}
 	}
-	verdicts, err := a.put(ctx, v, told)
-	if !errors.Is(err, errInstead) {
+	verdicts, err := a.put(ctx, v, sent)
+	if !errors.Is(err, errUseFallback) {
 		return verdicts, err
 	}
 	if curves, looks := a.fallback.(core.CurveAdmitter); looks {
@@ -108,7 +103,7 @@ func (a curveAdmitter) AdmitCandidates(ctx context.Context, v *core.View, admitt
 	return a.fallback.Admit(ctx, v, a.jobs)
 }
 
-// reviewer is an admitter of which somebody reviews jobs: the process, or the built-in that takes over.
+// reviewer is an admitter whose process, or fallback, reviews jobs.
 type reviewer struct{ *admitter }
 
 // Review puts the question to the process.
@@ -116,10 +111,10 @@ func (r reviewer) Review(ctx context.Context, v *core.View, reported []*core.Job
 	return r.review(ctx, v, reported)
 }
 
-// curveReviewer is a reviewer of which somebody looks at curves.
+// curveReviewer is a reviewer whose process, or fallback, looks at curves.
 type curveReviewer struct{ curveAdmitter }
 
-// Review puts the question to the process. It tells no responses: the elasticity has not spoken in this round yet.
+// Review puts the question to the process. It sends no responses: the elasticity was not asked in this round yet.
 func (r curveReviewer) Review(ctx context.Context, v *core.View, reported []*core.Job) ([]core.Verdict, error) {
 	verdicts, err := r.review(ctx, v, reported)
 	r.encoder.SendAgain()
@@ -127,7 +122,7 @@ func (r curveReviewer) Review(ctx context.Context, v *core.View, reported []*cor
 }
 
 func (a *admitter) review(ctx context.Context, v *core.View, reported []*core.Job) (verdicts []core.Verdict, err error) {
-	if !a.instead && a.session != nil && !a.session.Reviews {
+	if !a.usingFallback && a.session != nil && !a.session.Has(wire.ReviewsJobs) {
 		return nil, nil
 	}
 	a.ids = a.ids[:0]
@@ -143,7 +138,7 @@ func (a *admitter) review(ctx context.Context, v *core.View, reported []*core.Jo
 		return answer.GetResync(), nil, err
 	})
 	a.standing = standing // of what Admit answered last
-	if !errors.Is(err, errInstead) {
+	if !errors.Is(err, errUseFallback) {
 		return verdicts, err
 	}
 	if r, reviews := a.fallback.(core.Reviewer); reviews {

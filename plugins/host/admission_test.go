@@ -12,6 +12,7 @@ import (
 	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/plugins/host"
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
+	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
 // promising is a built-in admission that looks at curves.
@@ -46,7 +47,7 @@ func TestAdmissionByCurves(t *testing.T) {
 	t.Parallel()
 	fine := &stagev1.AdmitResponse{}
 	for name, tc := range map[string]struct {
-		traits   host.Traits
+		traits   wire.Abilities
 		instead  core.Admitter
 		answers  []proto.Message
 		told     [][]int32
@@ -55,11 +56,11 @@ func TestAdmissionByCurves(t *testing.T) {
 		want     [][]core.Verdict
 	}{
 		"it looks at curves": {
-			traits: host.Traits{Curves: true}, answers: []proto.Message{fine}, told: [][]int32{{0, 1}, {}}, looks: true,
+			traits: wire.Able(wire.UsesCurves), answers: []proto.Message{fine}, told: [][]int32{{0, 1}, {}}, looks: true,
 			promises: []bool{false, false}, want: [][]core.Verdict{nil, nil},
 		},
 		"it promises": {
-			traits: host.Traits{Curves: true, Promises: true}, answers: []proto.Message{fine}, told: [][]int32{{0, 1}, {}}, looks: true,
+			traits: wire.Able(wire.UsesCurves, wire.KeepsDeadlines), answers: []proto.Message{fine}, told: [][]int32{{0, 1}, {}}, looks: true,
 			promises: []bool{true, true}, want: [][]core.Verdict{nil, nil},
 		},
 		"it does not look": {answers: []proto.Message{fine}, told: [][]int32{{}, {}}, promises: []bool{false, false}, want: [][]core.Verdict{nil, nil}},
@@ -68,7 +69,7 @@ func TestAdmissionByCurves(t *testing.T) {
 			promises: []bool{false, true}, want: [][]core.Verdict{nil, {{Job: 1, Wanted: 1}}},
 		},
 		"who takes over does not look": {
-			traits: host.Traits{Curves: true, Promises: true}, instead: &builtIn{}, answers: []proto.Message{nil}, told: [][]int32{{0, 1}}, looks: true,
+			traits: wire.Able(wire.UsesCurves, wire.KeepsDeadlines), instead: &builtIn{}, answers: []proto.Message{nil}, told: [][]int32{{0, 1}}, looks: true,
 			promises: []bool{false, false}, want: [][]core.Verdict{{{Job: 5}}, {{Job: 5}}},
 		},
 	} {
@@ -80,9 +81,9 @@ func TestAdmissionByCurves(t *testing.T) {
 				on = host.Fallback
 			}
 			stage, err := host.Admitter(t.Context(), host.Spec[core.Admitter]{
-				ID: "admission/scripted", Plugin: "scripted", Options: quickly(on), Instead: tc.instead,
+				ID: "admission/scripted", Plugin: "scripted", Options: quickly(on), Fallback: tc.instead,
 				Dial: func(context.Context) (*host.Session, error) {
-					return &host.Session{Conn: plugin, Close: func() {}, Traits: tc.traits}, nil
+					return &host.Session{Conn: plugin, Close: func() {}, Abilities: tc.traits}, nil
 				},
 			})
 			if err != nil {

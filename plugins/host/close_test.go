@@ -54,6 +54,7 @@ func asked(t *testing.T, fault string, level slog.Level) (log *syncbuffer.Buffer
 	t.Setenv("TMPDIR", temporary)
 	log = &syncbuffer.Buffer{}
 	b := faultyBinary(serveFaulty)
+	b.EndTimeout = endTimeout(fault)
 	b.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))
 	c := host.Component{Stage: stagev1.Stage_STAGE_ALLOCATION, Type: "faulty", ID: "allocation/faulty", Config: core.Encode(faulty.Config{Fault: fault})}
 	session, err := b.Session(t.Context(), c)
@@ -103,7 +104,7 @@ func TestCloseOfADeafPlugin(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	deaf := program(t, 0o700, "trap '' INT TERM HUP", "(while :; do sleep 1; done) &", "echo '1|1|unix|"+temporary+"/nobody|grpc|"+host.Certificate(t)+"'",
 		"while :; do sleep 1; done")
-	_, err := host.Binary{Name: "deaf", Path: deaf, StartTimeout: time.Second}.Describe(t.Context())
+	_, err := host.Binary{Name: "deaf", Path: deaf, StartTimeout: time.Second, EndTimeout: 200 * time.Millisecond}.Describe(t.Context())
 	if err == nil {
 		t.Error("it described itself")
 	}

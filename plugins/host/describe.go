@@ -13,25 +13,26 @@ import (
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
-// Description is what a plugin says of itself.
+// Description holds what a plugin reports about itself.
 type Description struct {
-	Name, Version string
-	Protocol      int // latest version of the contract that it speaks
-	Components    []ComponentInfo
+	Name       string          // Name of the plugin, such as "fair-share".
+	Version    string          // Version of the plugin, such as "v1.2.0".
+	Protocol   int             // Protocol is the latest version of the contract that the plugin speaks.
+	Components []ComponentInfo // Components are its policies, in its order.
 }
 
-// ComponentInfo is what a plugin says of one of its components.
+// ComponentInfo holds what a plugin reports about one of its policies.
 type ComponentInfo struct {
 	core.Info
-	Stage  stagev1.Stage
-	Fields []core.Field
-	Schema map[string]any
+	Stage  stagev1.Stage  // Stage of the policy.
+	Fields []core.Field   // Fields documents its settings, in order.
+	Schema map[string]any // Schema is the JSON Schema of its settings; empty for none.
 }
 
-// ID is the component id: stage/type.
+// ID returns the component id, such as "allocation/backfill".
 func (c ComponentInfo) ID() string { return wire.StageName(c.Stage) + "/" + c.Type }
 
-// Component is what the plugin says of one component, and whether it has it.
+// Component returns what the plugin reports about one component, and whether it has it.
 func (d *Description) Component(stage stagev1.Stage, typeName string) (ComponentInfo, bool) {
 	for _, c := range d.Components {
 		if c.Stage == stage && c.Type == typeName {
@@ -41,7 +42,7 @@ func (d *Description) Component(stage stagev1.Stage, typeName string) (Component
 	return ComponentInfo{}, false
 }
 
-// Describe asks a plugin what it holds, and refuses one that speaks no version of the contract that we speak.
+// Describe asks a plugin which components it serves. It fails for a plugin that speaks no version of the contract that this program speaks.
 func Describe(ctx context.Context, conn grpc.ClientConnInterface) (*Description, error) {
 	answer, err := stagev1.NewBaseServiceClient(conn).Describe(ctx, &stagev1.DescribeRequest{})
 	if err != nil {
@@ -52,13 +53,13 @@ func Describe(ctx context.Context, conn grpc.ClientConnInterface) (*Description,
 			answer.GetMinProtocol(), answer.GetMaxProtocol(), wire.MinProtocol, wire.Protocol)
 	}
 	d := &Description{
-		Name: core.CleanText(answer.GetName(), longestWords), Version: core.CleanText(answer.GetVersion(), longestWords),
+		Name: core.CleanText(answer.GetName(), longestQuote), Version: core.CleanText(answer.GetVersion(), longestQuote),
 		Protocol: int(answer.GetMaxProtocol()),
 	}
 	for _, c := range answer.GetComponents() {
 		if !fits(c.GetType(), typePattern) {
 			return nil, fmt.Errorf("the plugin calls a component %q; its author must name it in lower_snake_case, with at most %d letters",
-				core.CleanText(c.GetType(), longestWords), longestName)
+				core.CleanText(c.GetType(), longestQuote), longestName)
 		}
 		info := ComponentInfo{Stage: c.GetStage(), Info: core.Info{
 			Type: c.GetType(), Summary: core.CleanText(c.GetSummary(), core.MaxText), Description: cleanLines(c.GetDescription()),
@@ -90,7 +91,7 @@ func cleanLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// cleanFields makes what a plugin says of its settings fit to be shown.
+// cleanFields removes control characters and excess length from the documentation of settings.
 func cleanFields(fields []core.Field) {
 	for i := range fields {
 		f := &fields[i]
@@ -120,7 +121,7 @@ func capabilities(names []string) []core.Capability {
 	return list
 }
 
-// Describe starts the plugin, asks it what it holds, and ends it.
+// Describe starts the plugin, asks it which components it serves, and ends it.
 func (b Binary) Describe(ctx context.Context) (*Description, error) {
 	p, err := b.Start(ctx)
 	if err != nil {
@@ -130,7 +131,7 @@ func (b Binary) Describe(ctx context.Context) (*Description, error) {
 	return b.describe(ctx, p)
 }
 
-// describe is Describe within the time that a start may take, its failures told in words.
+// describe calls Describe within the time that a start may take, and explains its failure.
 func (b Binary) describe(ctx context.Context, p *Process) (*Description, error) {
 	timed, cancel := context.WithTimeout(ctx, b.startTimeout())
 	defer cancel()

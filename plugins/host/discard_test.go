@@ -1,6 +1,10 @@
 package host
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/quartet-sched/quartet/plugins/wire"
+)
 
 // A process is asked to end, but for one that would leave what it learned of a run that is none, or goes on later.
 func TestWhoLeavesSomethingIsKilled(t *testing.T) {
@@ -15,7 +19,10 @@ func TestWhoLeavesSomethingIsKilled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			s := &Session{Close: func() { got += "closed" }, Traits: Traits{Ends: tc.ends}}
+			s := &Session{Close: func() { got += "closed" }}
+			if tc.ends {
+				s.Abilities = wire.Able(wire.LearnsFromEnds)
+			}
 			if tc.canKill {
 				s.Kill = func() { got += "killed " }
 			}

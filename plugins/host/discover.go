@@ -17,7 +17,7 @@ const PathVariable = "QUARTET_PLUGIN_PATH"
 // filePrefix begins the name of every installed plugin.
 const filePrefix = "quartet-plugin-"
 
-// UserFolder is the plugin folder of the user, whether it exists or not; empty when the user has no home.
+// UserFolder returns the plugin folder of the user, whether it exists or not; empty when the user has no home.
 func UserFolder() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -44,18 +44,18 @@ func Folders(flags []string, path string, config []string) []string {
 // Installed is a plugin that the lock of its folder records.
 type Installed struct {
 	Entry
-	Folder string
+	Folder string // Folder that holds the plugin and the lock.
 }
 
-// File is where the plugin lies.
+// File returns the path of the plugin.
 func (p Installed) File() string { return filepath.Join(p.Folder, p.Path) }
 
-// Binary is what starts the plugin, and nothing else than what was installed.
+// Binary returns what starts the plugin, and only the file that was installed.
 func (p Installed) Binary() Binary {
 	return Binary{Name: p.Name, Path: p.File(), SHA256: p.SHA256}
 }
 
-// Verify holds the file of the plugin against the lock, and against carelessness with permissions.
+// Verify checks the file of the plugin against the lock, and that no other user can write it.
 func (p Installed) Verify() error {
 	if err := p.Binary().verify(); err != nil {
 		return fmt.Errorf("plugin %q: %w", p.Name, err)
@@ -86,11 +86,11 @@ func Find(folders []string) ([]Installed, error) {
 	return found, problems.Err()
 }
 
-// Strays lists files in folders that look like plugins and that no lock records, so that nothing starts them.
+// Strays lists the files in folders that look like plugins but that no lock records: they are never started.
 func Strays(folders []string) []string {
 	var strays []string
 	for _, folder := range folders {
-		lock, _ := ReadLock(folder) // its problems are Find's to tell
+		lock, _ := ReadLock(folder) // Find reports its problems
 		entries, _ := os.ReadDir(folder)
 		for _, file := range entries {
 			locked := slices.ContainsFunc(lock.Plugins, func(e Entry) bool { return filepath.Clean(e.Path) == file.Name() })

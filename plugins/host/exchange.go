@@ -13,7 +13,7 @@ import (
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
 )
 
-// Calls is what to call a configured component by: one stream for all calls where the plugin serves that, which costs
+// Calls returns the connection to call a configured component by: one stream for all calls where the plugin serves that, which costs
 // less for each of them, and otherwise the connection itself.
 func Calls(ctx context.Context, conn grpc.ClientConnInterface, configured *stagev1.ConfigureResponse) (grpc.ClientConnInterface, error) {
 	if !configured.GetExchange() {
@@ -56,7 +56,7 @@ func (e *exchange) Invoke(ctx context.Context, method string, request, answer an
 	if err := e.stream.SendMsg(&e.request); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if err := e.stream.RecvMsg(&e.answer); err != nil { // also tells why the message could not be sent
+	if err := e.stream.RecvMsg(&e.answer); err != nil { // also says why the message could not be sent
 		switch {
 		case ctx.Err() != nil:
 			return status.FromContextError(ctx.Err()).Err()

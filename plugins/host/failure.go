@@ -12,23 +12,23 @@ import (
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
-// Failure is a malfunction of a component in another process. The pipeline adds the round and the component.
-type Failure struct {
-	Plugin    string
-	Cause     error
-	LastWords string // end of the stderr of a process that died
-	Restarts  int    // that were tried before giving up
-	Remedy    string
+// pluginFailure is a malfunction of a component in another process. The pipeline adds the round and the component.
+type pluginFailure struct {
+	Plugin      string // Plugin is its name.
+	Cause       error  // Cause is what went wrong.
+	FinalOutput string // FinalOutput is the end of the stderr of a process that died.
+	Restarts    int    // Restarts counts the restarts before the host gave up.
+	Remedy      string // Remedy says what the user can do; empty for nothing.
 }
 
-func (f *Failure) Error() string {
+func (f *pluginFailure) Error() string {
 	cause := core.CleanText(f.Cause.Error(), core.MaxText)
 	parts := []string{fmt.Sprintf("plugin %q: %s", f.Plugin, cause)}
 	if rule := (*core.InvariantError)(nil); errors.As(f.Cause, &rule) { // which names round and component itself
 		parts[0] = fmt.Sprintf("%s (answer of plugin %q)", cause, f.Plugin)
 	}
-	if f.LastWords != "" {
-		parts = append(parts, fmt.Sprintf("its last words: %q", f.LastWords))
+	if f.FinalOutput != "" {
+		parts = append(parts, fmt.Sprintf("its last output: %q", f.FinalOutput))
 	}
 	if f.Restarts > 0 {
 		parts = append(parts, fmt.Sprintf("given up after %d restarts", f.Restarts))
@@ -39,11 +39,11 @@ func (f *Failure) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-func (f *Failure) Unwrap() error { return f.Cause }
+func (f *pluginFailure) Unwrap() error { return f.Cause }
 
-// fail ends the process of a component that failed, and words the failure.
-func (w *worker) fail(cause error) *Failure {
-	f := &Failure{Plugin: w.name, Cause: cause}
+// fail ends the process of a component that failed, and describes the failure.
+func (w *worker) fail(cause error) *pluginFailure {
+	f := &pluginFailure{Plugin: w.name, Cause: cause}
 	session := w.session
 	_ = w.Close()
 	s, called := status.FromError(cause)
@@ -55,8 +55,8 @@ func (w *worker) fail(cause error) *Failure {
 		f.Remedy = "raise plugin.call_timeout if the policy needs the time"
 	case s.Code() == codes.Unavailable:
 		f.Cause = errors.New("the process died")
-		if session != nil && session.End != nil && session.LastWords != nil {
-			f.Cause, f.LastWords = fmt.Errorf("the process died: %s", session.End()), session.LastWords()
+		if session != nil && session.End != nil && session.FinalOutput != nil {
+			f.Cause, f.FinalOutput = fmt.Errorf("the process died: %s", session.End()), session.FinalOutput()
 		}
 	case s.Code() == codes.ResourceExhausted:
 		f.Cause = fmt.Errorf("a message exceeded the %d MiB that one may have: %s", wire.MaxMessage>>20, s.Message())

@@ -38,9 +38,9 @@ func TestAFailureIsWorded(t *testing.T) {
 		"gone, no session":    {status.Error(codes.Unavailable, "x"), Restart, nil, `plugin "p": the process died`},
 		"gone, no process":    {status.Error(codes.Unavailable, "x"), Restart, &Session{}, `plugin "p": the process died`},
 		"gone, no words":      {status.Error(codes.Unavailable, "x"), Restart, &Session{End: words("exit status 3")}, `plugin "p": the process died`},
-		"gone, no end":        {status.Error(codes.Unavailable, "x"), Restart, &Session{LastWords: words("no licence")}, `plugin "p": the process died`},
-		"gone":                {status.Error(codes.Unavailable, "x"), Restart, &Session{End: words("exit status 3"), LastWords: words("no licence")}, `plugin "p": the process died: exit status 3; its last words: "no licence"`},
-		"gone, in silence":    {status.Error(codes.Unavailable, "x"), Restart, &Session{End: words("signal: killed"), LastWords: words("")}, `plugin "p": the process died: signal: killed`},
+		"gone, no end":        {status.Error(codes.Unavailable, "x"), Restart, &Session{FinalOutput: words("no licence")}, `plugin "p": the process died`},
+		"gone":                {status.Error(codes.Unavailable, "x"), Restart, &Session{End: words("exit status 3"), FinalOutput: words("no licence")}, `plugin "p": the process died: exit status 3; its last output: "no licence"`},
+		"gone, in silence":    {status.Error(codes.Unavailable, "x"), Restart, &Session{End: words("signal: killed"), FinalOutput: words("")}, `plugin "p": the process died: signal: killed`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			closed := 0
@@ -71,7 +71,7 @@ func TestAFailureTellsOfRestarts(t *testing.T) {
 		"one":  {1, `plugin "p": no; given up after 1 restarts`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &Failure{Plugin: "p", Cause: errors.New("no"), Restarts: tc.restarts}
+			f := &pluginFailure{Plugin: "p", Cause: errors.New("no"), Restarts: tc.restarts}
 			if f.Error() != tc.want || !errors.Is(f, f.Cause) {
 				t.Errorf("%s, want %s", f, tc.want)
 			}

@@ -30,7 +30,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if testing.CoverMode() != "" { // a plugin that cannot write its coverage says so on stderr, as its last words
+	if testing.CoverMode() != "" { // a plugin that cannot write its coverage says so on stderr, as its last output
 		if err := os.Setenv("GOCOVERDIR", filepath.Dir(os.Args[0])); err != nil {
 			panic(err)
 		}

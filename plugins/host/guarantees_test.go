@@ -14,6 +14,7 @@ import (
 	"github.com/quartet-sched/quartet/plugins/host"
 	"github.com/quartet-sched/quartet/plugins/loopback"
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
+	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
 // plainAllocator grants nothing, and guaranteeing guarantees something besides.
@@ -46,9 +47,9 @@ func TestGuarantees(t *testing.T) {
 			t.Parallel()
 			plugin := &scripted{answers: []proto.Message{nil}}
 			stage, err := host.Allocator(t.Context(), host.Spec[core.Allocator]{
-				ID: "allocation/scripted", Plugin: "scripted", Options: quickly(host.Fallback), Instead: tc.instead,
+				ID: "allocation/scripted", Plugin: "scripted", Options: quickly(host.Fallback), Fallback: tc.instead,
 				Dial: func(context.Context) (*host.Session, error) {
-					return &host.Session{Conn: plugin, Close: func() {}, Traits: host.Traits{Guarantees: tc.told}}, nil
+					return &host.Session{Conn: plugin, Close: func() {}, Abilities: wire.Abilities{Guarantees: tc.told}}, nil
 				},
 			})
 			if err != nil {
@@ -117,7 +118,7 @@ func TestWrongGuarantees(t *testing.T) {
 		switch {
 		case tc.want != "" && (err == nil || err.Error() != tc.want):
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
-		case tc.want == "" && (err != nil || (host.TraitsOf(answer).Guarantees == nil) != (tc.told == nil)):
+		case tc.want == "" && (err != nil || (wire.AbilitiesFrom(answer).Guarantees == nil) != (tc.told == nil)):
 			t.Errorf("%s: %v, error %v", name, answer, err)
 		}
 	}

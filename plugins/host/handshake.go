@@ -85,18 +85,18 @@ func readHandshake(stdout *bufio.Reader) (address, error) {
 func parseHandshake(line string) (address, error) {
 	parts := strings.Split(line, "|")
 	if len(parts) < 5 {
-		return address{}, fmt.Errorf("%w: %q", errNoPlugin, core.CleanText(line, longestWords))
+		return address{}, fmt.Errorf("%w: %q", errNoPlugin, core.CleanText(line, longestQuote))
 	}
 	if n, err := strconv.Atoi(parts[0]); err != nil || n != coreProtocol {
-		return address{}, fmt.Errorf("%w: handshake %q, ours is %d", errProtocol, core.CleanText(parts[0], longestWords), coreProtocol)
+		return address{}, fmt.Errorf("%w: handshake %q, ours is %d", errProtocol, core.CleanText(parts[0], longestQuote), coreProtocol)
 	}
 	if n, err := strconv.Atoi(parts[1]); err != nil || n < wire.MinProtocol || n > wire.Protocol {
-		return address{}, fmt.Errorf("%w: version %q", errProtocol, core.CleanText(parts[1], longestWords))
+		return address{}, fmt.Errorf("%w: version %q", errProtocol, core.CleanText(parts[1], longestQuote))
 	}
 	a := address{network: parts[2], place: parts[3]}
 	if a.network != "unix" && a.network != "tcp" || parts[4] != "grpc" {
 		return address{}, fmt.Errorf("%w: %s over %s, must be grpc over unix or tcp", errProtocol,
-			core.CleanText(parts[4], longestWords), core.CleanText(a.network, longestWords))
+			core.CleanText(parts[4], longestQuote), core.CleanText(a.network, longestQuote))
 	}
 	if len(parts) < 6 || parts[5] == "" {
 		return address{}, fmt.Errorf("%w: no certificate in its handshake", errProtocol)
@@ -106,7 +106,7 @@ func parseHandshake(line string) (address, error) {
 		a.certificate, err = x509.ParseCertificate(der)
 	}
 	if err != nil {
-		return address{}, fmt.Errorf("%w: its certificate: %s", errProtocol, core.CleanText(err.Error(), longestWords))
+		return address{}, fmt.Errorf("%w: its certificate: %s", errProtocol, core.CleanText(err.Error(), longestQuote))
 	}
 	return a, nil
 }

@@ -14,15 +14,14 @@ import (
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
-// Install starts a plugin to learn what it holds, copies it into a folder, and records it in the folder's lock, in
-// place of another version of it. reserved tells of component ids that a plugin cannot take. Whoever can write the
-// folder decides what runs.
+// Install starts a plugin to read its description, copies it into a folder, and records it in the folder's lock, in place of another
+// version of it. reserved reports the component ids that a plugin cannot have. Every user who can write the folder decides what runs.
 func Install(ctx context.Context, b Binary, folder string, reserved func(id string) bool) (Installed, error) {
 	sum, err := HashFile(b.Path)
 	if err != nil {
 		return Installed{}, fmt.Errorf("install plugin: %w", err)
 	}
-	told, err := b.Describe(ctx)
+	about, err := b.Describe(ctx)
 	if err != nil {
 		return Installed{}, err
 	}
@@ -30,11 +29,11 @@ func Install(ctx context.Context, b Binary, folder string, reserved func(id stri
 	if err != nil {
 		return Installed{}, err
 	}
-	e := told.entry(sum)
+	e := about.entry(sum)
 	previous := lock.find(e.Name)
 	lock.put(e)
 	problems := lock.check()
-	for _, c := range told.Components {
+	for _, c := range about.Components {
 		if reserved(c.ID()) {
 			problems = append(problems, core.Diagnostic{
 				Summary: fmt.Sprintf("%q is built in, and a plugin cannot replace it", c.ID()), Hint: "give the component a type of its own",
@@ -107,7 +106,7 @@ func (l *Lock) find(name string) *Entry {
 	return &found
 }
 
-// Remove forgets a plugin of a folder and deletes its file.
+// Remove deletes a plugin from the lock of a folder, and its file.
 func Remove(folder, name string) error {
 	lock, err := ReadLock(folder)
 	if err != nil {

@@ -29,17 +29,17 @@ type Library struct {
 	started []Installed
 }
 
-// idle is a process that has told and checked, and holds no component yet.
+// idle is a process that described itself or checked settings, and holds no component yet.
 type idle struct {
 	key     string
 	process *Process
-	told    *Description
+	about   *Description
 }
 
 // NewLibrary returns a library whose processes end with ctx at the latest.
 func NewLibrary(ctx context.Context, log *slog.Logger) *Library { return &Library{ctx: ctx, log: log} }
 
-// Close ends every process.
+// Close ends every process of the library.
 func (l *Library) Close() error {
 	var errs []error
 	for _, stage := range l.stages {
@@ -52,7 +52,7 @@ func (l *Library) Close() error {
 	return errors.Join(errs...)
 }
 
-// Used lists the plugins of which components were created, by name.
+// Used lists the plugins whose components were created, by name.
 func (l *Library) Used() []Installed {
 	l.mutex.Lock()
 	used := slices.Clone(l.started)
@@ -61,7 +61,7 @@ func (l *Library) Used() []Installed {
 	return slices.CompactFunc(used, func(a, b Installed) bool { return a.Name == b.Name })
 }
 
-// Troubles tells of those components that failed, in the order in which they were created.
+// Troubles lists the components that failed, in the order in which they were created.
 func (l *Library) Troubles() []Trouble {
 	var troubles []Trouble
 	for _, stage := range l.stages {
@@ -74,16 +74,16 @@ func (l *Library) Troubles() []Trouble {
 	return troubles
 }
 
-// Terms are on which a component of another process is used.
+// Terms say how components in other processes are started, called, and replaced when they fail.
 type Terms struct {
 	Options
-	StartTimeout time.Duration
-	Environment  []string // names of variables, besides those of every plugin
-	// Instead makes the policy for OnFailure Fallback; nil for none.
-	Instead func(core.Settings) (any, error)
+	StartTimeout time.Duration // StartTimeout bounds the start of a process, Describe and Configure included; 0 is 10 s.
+	Environment  []string      // Environment names the variables that a process may see, besides those of every plugin.
+	// Fallback makes the policy for OnFailure Fallback; nil for none.
+	Fallback func(core.Settings) (any, error)
 }
 
-// Factories are the components of stage S of installed plugins, to be used on the terms.
+// Factories returns the components of stage S of installed plugins as factories.
 func Factories[S any](l *Library, plugins []Installed, t Terms) []core.Factory[S] {
 	var factories []core.Factory[S]
 	stage := wire.StageOf[S]()
@@ -95,18 +95,18 @@ func Factories[S any](l *Library, plugins []Installed, t Terms) []core.Factory[S
 			}
 			info := core.Info{Type: c.Type, Summary: c.Summary}
 			ask := func() ComponentInfo {
-				told, _ := l.describe(b) // Decode tells why not
-				info, _ := told.Component(stage, c.Type)
+				about, _ := l.describe(b) // Decode reports why not
+				info, _ := about.Component(stage, c.Type)
 				return info
 			}
 			factories = append(factories, core.NewForeignFactory(info, core.Foreign{
 				Fields: func() []core.Field { return ask().Fields },
 				Schema: func() map[string]any { return ask().Schema },
 				Info: func() core.Info {
-					if told := ask().Info; told.Type == c.Type {
-						return told
+					if described := ask().Info; described.Type == c.Type {
+						return described
 					}
-					return info // it does not start, or has the component no more; Decode tells
+					return info // it does not start, or no longer has the component; Decode reports which
 				},
 				Decode: func(raw map[string]any) (map[string]any, []core.Capability, core.Diagnostics) {
 					return l.check(b, Component{Stage: stage, Type: c.Type, ID: c.ID(), Config: raw})
@@ -125,8 +125,8 @@ func Factories[S any](l *Library, plugins []Installed, t Terms) []core.Factory[S
 	return factories
 }
 
-// Isolated are built-in components, each to be used in a process of its own: our own executable, which serves one when
-// it is started with the arguments "plugin serve" and a component id.
+// Isolated returns built-in components as factories that run each in a process of its own: this executable, which serves one when it is
+// started with the arguments "plugin serve" and a component id.
 func Isolated[S any](l *Library, builtIns []core.Factory[S], t Terms) []core.Factory[S] {
 	isolated := make([]core.Factory[S], len(builtIns))
 	for i, f := range builtIns {
@@ -162,12 +162,12 @@ func (t Terms) apply(b Binary) Binary {
 func reach[S any](l *Library, b Binary, t Terms, typeName string, config map[string]any, s core.Settings) (stage S, err error) {
 	spec := Spec[S]{ID: s.ID, Plugin: b.Name, Options: t.Options}
 	spec.Options.Log = s.Log
-	if t.Instead != nil {
-		policy, err := t.Instead(s)
+	if t.Fallback != nil {
+		policy, err := t.Fallback(s)
 		if err != nil {
 			return stage, err
 		}
-		spec.Instead, _ = policy.(S)
+		spec.Fallback, _ = policy.(S)
 	}
 	c := Component{Stage: wire.StageOf[S](), Type: typeName, ID: s.ID, Seed: s.Seed, Config: config}
 	spec.Dial = func(ctx context.Context) (*Session, error) {
@@ -185,11 +185,11 @@ func reach[S any](l *Library, b Binary, t Terms, typeName string, config map[str
 
 // check asks the plugin about settings.
 func (l *Library) check(b Binary, c Component) (map[string]any, []core.Capability, core.Diagnostics) {
-	p, told, err := l.start(b)
+	p, about, err := l.start(b)
 	if err != nil {
 		return nil, nil, core.Diagnostics{{Summary: err.Error()}}
 	}
-	l.keep(b, p, told)
+	l.keep(b, p, about)
 	return b.check(l.ctx, p, c)
 }
 
@@ -208,31 +208,31 @@ func (b Binary) check(ctx context.Context, p *Process, c Component) (map[string]
 	return nil, nil, core.Diagnostics{{Summary: err.Error()}}
 }
 
-// describe asks the plugin what it holds. The description is empty, never nil, with an error.
+// describe asks the plugin which components it serves. The description is empty, never nil, with an error.
 func (l *Library) describe(b Binary) (*Description, error) {
-	p, told, err := l.start(b)
+	p, about, err := l.start(b)
 	if err != nil {
 		return &Description{}, err
 	}
-	l.keep(b, p, told)
-	return told, nil
+	l.keep(b, p, about)
+	return about, nil
 }
 
 // start takes an idle process, or starts one.
 func (l *Library) start(b Binary) (*Process, *Description, error) {
-	if p, told, ok := l.take(b); ok {
-		return p, told, nil
+	if p, about, ok := l.take(b); ok {
+		return p, about, nil
 	}
 	p, err := b.Start(l.ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	told, err := b.describe(l.ctx, p)
+	about, err := b.describe(l.ctx, p)
 	if err != nil {
 		p.Close()
 		return nil, nil, err
 	}
-	return p, told, nil
+	return p, about, nil
 }
 
 // take removes the idle process of a binary that was started in the same way.
@@ -243,17 +243,17 @@ func (l *Library) take(b Binary) (*Process, *Description, bool) {
 	}
 	found := l.idle[i]
 	l.idle = slices.Delete(l.idle, i, i+1)
-	return found.process, found.told, true
+	return found.process, found.about, true
 }
 
-func (l *Library) keep(b Binary, p *Process, told *Description) {
-	l.idle = append(l.idle, idle{key: b.key(), process: p, told: told})
+func (l *Library) keep(b Binary, p *Process, about *Description) {
+	l.idle = append(l.idle, idle{key: b.key(), process: p, about: about})
 }
 
 // key is the same for binaries whose processes can stand in for each other.
 func (b Binary) key() string { return fmt.Sprintf("%q %q %q", b.Path, b.Args, b.Environment) }
 
-// Reach is Admitter, Allocator, Placer, Elasticity or Scaler, whichever S is.
+// Reach calls Admitter, Allocator, Placer, Elasticity or Scaler, whichever makes an S.
 func Reach[S any](ctx context.Context, s Spec[S]) (stage S, err error) {
 	var policy any
 	switch s := any(s).(type) {

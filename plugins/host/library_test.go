@@ -207,7 +207,7 @@ func TestALibraryTellsOfTroubles(t *testing.T) {
 	p, _ := lent(t, "p")
 	log := &syncbuffer.Buffer{}
 	on := terms(host.Fallback)
-	on.Instead = func(s core.Settings) (any, error) {
+	on.Fallback = func(s core.Settings) (any, error) {
 		if s.ID == "allocation/none" {
 			return nil, errors.New("no fallback")
 		}

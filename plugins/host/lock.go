@@ -25,26 +25,37 @@ const LockFile = "plugins.lock.yaml"
 // lockVersion is the version of the form of a lock.
 const lockVersion = 1
 
-// Lock records the plugins of a folder that may be started. What it does not name is not started.
+// Lock records the plugins of a folder that may be started. A file that it does not name is not started.
 type Lock struct {
-	Version int     `config:"version" yaml:"version" doc:"version of the form of this file, 1" required:"true"`
+	// Version of the form of this file, 1.
+	Version int `config:"version" yaml:"version" doc:"version of the form of this file, 1" required:"true"`
+	// Plugins are sorted by name.
 	Plugins []Entry `config:"plugins" yaml:"plugins" doc:"the plugins, by name"`
 }
 
 // Entry records one plugin.
 type Entry struct {
-	Name       string            `config:"name" yaml:"name" doc:"name of the plugin" required:"true"`
-	Version    string            `config:"version" yaml:"version" doc:"its version" required:"true"`
-	Path       string            `config:"path" yaml:"path" doc:"its file, relative to the lock" required:"true"`
-	Protocol   int               `config:"protocol" yaml:"protocol" doc:"latest version of the contract that it speaks" required:"true"`
-	SHA256     string            `config:"sha256" yaml:"sha256" doc:"of its file, hex" required:"true"`
+	// Name of the plugin, such as "fair-share".
+	Name string `config:"name" yaml:"name" doc:"name of the plugin" required:"true"`
+	// Version of the plugin, such as "v1.2.0".
+	Version string `config:"version" yaml:"version" doc:"its version" required:"true"`
+	// Path of its file, relative to the folder of the lock.
+	Path string `config:"path" yaml:"path" doc:"its file, relative to the lock" required:"true"`
+	// Protocol is the latest version of the contract that the plugin speaks.
+	Protocol int `config:"protocol" yaml:"protocol" doc:"latest version of the contract that it speaks" required:"true"`
+	// SHA256 of its file, in hex. A file with another hash is not started.
+	SHA256 string `config:"sha256" yaml:"sha256" doc:"of its file, hex" required:"true"`
+	// Components are the policies of the plugin, in its order.
 	Components []LockedComponent `config:"components" yaml:"components" doc:"what it holds, in its order" required:"true"`
 }
 
-// LockedComponent is what is known of a component without starting the plugin.
+// LockedComponent describes a component of a plugin that is not started.
 type LockedComponent struct {
-	Stage   string `config:"stage" yaml:"stage" doc:"stage of the policy" required:"true"`
-	Type    string `config:"type" yaml:"type" doc:"its type" required:"true"`
+	// Stage of the policy, such as "allocation".
+	Stage string `config:"stage" yaml:"stage" doc:"stage of the policy" required:"true"`
+	// Type of the policy, as configs name it.
+	Type string `config:"type" yaml:"type" doc:"its type" required:"true"`
+	// Summary is one line about the policy.
 	Summary string `config:"summary" yaml:"summary" doc:"what it does, one line"`
 }
 
@@ -115,10 +126,10 @@ func (l *Lock) check() (problems core.Diagnostics) {
 		}
 		names[e.Name] = true
 		if !fits(e.Name, namePattern) {
-			report(at+".name", "%q is no name of a plugin; use lower case letters, digits and \"-\", at most %d", core.CleanText(e.Name, longestWords), longestName)
+			report(at+".name", "%q is no name of a plugin; use lower case letters, digits and \"-\", at most %d", core.CleanText(e.Name, longestQuote), longestName)
 		}
 		if !fits(e.Version, versionPattern) {
-			report(at+".version", "%q is no version", core.CleanText(e.Version, longestWords))
+			report(at+".version", "%q is no version", core.CleanText(e.Version, longestQuote))
 		}
 		if !filepath.IsLocal(e.Path) {
 			report(at+".path", "%q leaves the folder of the lock", e.Path)
@@ -135,7 +146,7 @@ func (l *Lock) check() (problems core.Diagnostics) {
 				report(at+".stage", "unknown stage %q", c.Stage)
 			}
 			if !fits(c.Type, typePattern) {
-				report(at+".type", "%q is no type of a component; write it in lower_snake_case, at most %d letters", core.CleanText(c.Type, longestWords), longestName)
+				report(at+".type", "%q is no type of a component; write it in lower_snake_case, at most %d letters", core.CleanText(c.Type, longestQuote), longestName)
 			}
 			if owner, taken := owners[c.ID()]; taken {
 				report(at+".type", "%q is also a component of plugin %q", c.ID(), owner)
@@ -146,7 +157,7 @@ func (l *Lock) check() (problems core.Diagnostics) {
 	return problems
 }
 
-// ID is the component id: stage/type.
+// ID returns the component id, such as "allocation/backfill".
 func (c LockedComponent) ID() string { return c.Stage + "/" + c.Type }
 
 // put records a plugin in place of one of the same name.
@@ -162,7 +173,7 @@ func (l *Lock) remove(name string) {
 
 const lockHeader = "# The plugins of this folder that Quartet may start. Written by `quartet plugin install`; do not edit.\n"
 
-// Write replaces the lock of a folder, at once: nobody ever reads half of it.
+// Write replaces the lock of a folder atomically.
 func (l *Lock) Write(folder string) error {
 	slices.SortFunc(l.Plugins, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	text := bytes.NewBufferString(lockHeader)

@@ -18,7 +18,7 @@ import (
 // Bounds of what a plugin writes, so that it can flood nobody.
 const (
 	longestLine    = 64 << 10 // bytes of a line that are read; the rest is dropped
-	longestWords   = 200      // bytes of its words in a message of ours
+	longestQuote   = 200      // bytes of a quotation in a message of ours
 	longestValue   = core.MaxText
 	mostValues     = 16  // of one log entry
 	linesPerSecond = 100 // passed on; the others are counted
@@ -71,7 +71,7 @@ func (o *output) take(line []byte) {
 	}
 	now := o.now()
 	if now.Sub(o.second) >= time.Second {
-		o.tellDropped()
+		o.logDropped()
 		o.second, o.passed = now, 0
 	}
 	if o.passed++; o.passed > linesPerSecond {
@@ -84,22 +84,22 @@ func (o *output) take(line []byte) {
 	}
 }
 
-// end tells what was left out at the end.
+// end logs what was left out at the end.
 func (o *output) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.tellDropped()
+	o.logDropped()
 }
 
-func (o *output) tellDropped() {
+func (o *output) logDropped() {
 	if o.dropped > 0 {
 		o.log.Warn("lines of a plugin were left out: it writes too many", "lines", o.dropped)
 		o.dropped = 0
 	}
 }
 
-// lastWords is the line of the end that says most: why a Go program crashed, or the last one.
-func (o *output) lastWords() string {
+// finalOutput returns the line of the tail that says most: why a Go program crashed, or the last one.
+func (o *output) finalOutput() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	lines := strings.Split(strings.TrimSpace(string(o.tail)), "\n")
@@ -140,7 +140,7 @@ func parseEntry(line []byte) entry {
 		if strings.HasPrefix(key, "@") || len(e.values) == mostValues {
 			continue // among them the time, which is ours to tell
 		}
-		e.values = append(e.values, slog.String(core.CleanText(key, longestWords), textOf(raw[key])))
+		e.values = append(e.values, slog.String(core.CleanText(key, longestQuote), textOf(raw[key])))
 	}
 	return e
 }

@@ -165,7 +165,7 @@ func TestLinesOfASecondAreBounded(t *testing.T) {
 	}
 }
 
-func TestLastWords(t *testing.T) {
+func TestFinalOutput(t *testing.T) {
 	for name, tc := range map[string]struct {
 		lines []string
 		want  string
@@ -184,7 +184,7 @@ func TestLastWords(t *testing.T) {
 			for _, line := range tc.lines {
 				o.take([]byte(line))
 			}
-			if got := o.lastWords(); got != tc.want {
+			if got := o.finalOutput(); got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
 		})
@@ -196,7 +196,7 @@ func TestOutputWithoutALog(t *testing.T) {
 	o := newOutput(nil, "p")
 	o.take([]byte("a word"))
 	o.end()
-	if got := o.lastWords(); got != "a word" {
-		t.Errorf("last words %q", got)
+	if got := o.finalOutput(); got != "a word" {
+		t.Errorf("final output %q", got)
 	}
 }

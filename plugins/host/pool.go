@@ -15,6 +15,9 @@ import (
 // the pool has processes, and an earlier one must not be asked any more. A process that fails a call is ended, and
 // another one takes its place. Tests that need hundreds of instances use it.
 type Pool struct {
+	// CallTimeout bounds one call. NewPool sets it to 5 s: the worlds of tests are small, and a policy that takes longer hangs.
+	CallTimeout time.Duration
+
 	ctx     context.Context
 	binary  Binary
 	workers []poolWorker
@@ -26,9 +29,9 @@ type poolWorker struct {
 	calls   any // of the component created last
 }
 
-// NewPool starts a plugin n times.
+// NewPool starts n processes of a plugin.
 func NewPool(ctx context.Context, b Binary, n int) (*Pool, error) {
-	p := &Pool{ctx: ctx, binary: b, workers: make([]poolWorker, n)}
+	p := &Pool{CallTimeout: poolCallTimeout, ctx: ctx, binary: b, workers: make([]poolWorker, n)}
 	for i := range p.workers {
 		process, err := b.Start(ctx)
 		if err != nil {
@@ -40,10 +43,10 @@ func NewPool(ctx context.Context, b Binary, n int) (*Pool, error) {
 	return p, nil
 }
 
-// poolCallTimeout is how long a call may take in a pool. Its worlds are small: a policy that takes longer hangs.
+// poolCallTimeout is the CallTimeout of new pools.
 const poolCallTimeout = 5 * time.Second
 
-// Close ends the processes.
+// Close ends the processes of the pool.
 func (p *Pool) Close() {
 	for _, w := range p.workers {
 		if w.process != nil {
@@ -52,12 +55,12 @@ func (p *Pool) Close() {
 	}
 }
 
-// Describe asks the plugin what it holds.
+// Describe asks the plugin which components it serves.
 func (p *Pool) Describe() (*Description, error) {
 	return p.binary.describe(p.ctx, p.workers[0].process)
 }
 
-// PoolFactory is a component of the plugin as a factory, whose instances live in the pool.
+// PoolFactory returns a component of the plugin as a factory, whose instances live in the pool.
 func PoolFactory[S any](p *Pool, info ComponentInfo) core.Factory[S] {
 	return core.NewForeignFactory(info.Info, core.Foreign{
 		Fields: func() []core.Field { return info.Fields },
@@ -70,7 +73,7 @@ func PoolFactory[S any](p *Pool, info ComponentInfo) core.Factory[S] {
 			return p.binary.check(p.ctx, w.process, Component{Stage: info.Stage, Type: info.Type, ID: info.ID(), Config: raw})
 		},
 	}, func(config map[string]any, s core.Settings) (stage S, err error) {
-		options := Options{CallTimeout: poolCallTimeout, Log: slog.New(slog.DiscardHandler)}
+		options := Options{CallTimeout: p.CallTimeout, Log: slog.New(slog.DiscardHandler)}
 		return Reach(p.ctx, Spec[S]{ID: s.ID, Plugin: p.binary.Name, Options: options, Dial: func(ctx context.Context) (*Session, error) {
 			return p.session(ctx, Component{Stage: wire.StageOf[S](), Type: info.Type, ID: s.ID, Seed: s.Seed, Config: config})
 		}})
@@ -115,5 +118,5 @@ func (p *Pool) session(ctx context.Context, c Component) (*Session, error) {
 		return nil, err
 	}
 	w.calls = calls
-	return &Session{Conn: calls, Close: process.Close, End: process.End, LastWords: process.LastWords, Traits: TraitsOf(configured)}, nil
+	return &Session{Conn: calls, Close: process.Close, End: process.End, FinalOutput: process.FinalOutput, Abilities: wire.AbilitiesFrom(configured)}, nil
 }

@@ -21,6 +21,9 @@ func TestAPoolThrowsAwayWhatFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
+	if pool.CallTimeout != 5*time.Second {
+		t.Errorf("calls may take %v, want 5 s", pool.CallTimeout)
+	}
 	told, err := pool.Describe()
 	if err != nil {
 		t.Fatal(err)
@@ -29,6 +32,10 @@ func TestAPoolThrowsAwayWhatFailed(t *testing.T) {
 	f := host.PoolFactory[core.Allocator](pool, info)
 	v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()).Round(faulty.Round).Jobs(coretest.MakeJob("only").Replicas(1).Waiting()).Obj()
 	ask := func(fault string) error {
+		pool.CallTimeout = 20 * time.Second // on a busy machine too
+		if fault == "hang" {
+			pool.CallTimeout = 300 * time.Millisecond
+		}
 		config, problems := f.Decode(map[string]any{"fault": fault})
 		if err := problems.Err(); err != nil {
 			t.Fatal(err)
@@ -41,8 +48,8 @@ func TestAPoolThrowsAwayWhatFailed(t *testing.T) {
 		return err
 	}
 	for fault, want := range map[string]string{
-		"hang": `plugin "faulty": call timed out after 5s`,
-		"exit": `plugin "faulty": the process died: exit status 3; its last words: "the licence server is gone"`,
+		"hang": `plugin "faulty": call timed out after 300ms`,
+		"exit": `plugin "faulty": the process died: exit status 3; its last output: "the licence server is gone"`,
 	} {
 		if err := ask(fault); err == nil || err.Error() != want {
 			t.Errorf("%s: error %v, want %s", fault, err, want)

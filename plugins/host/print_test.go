@@ -39,7 +39,7 @@ func TestWhatAPolicyPrintsIsLogged(t *testing.T) {
 	}
 }
 
-// What a program prints to stdout after its handshake counts as its words.
+// What a program prints to stdout after its handshake counts as its output.
 func TestWordsAfterTheHandshake(t *testing.T) {
 	var log bytes.Buffer
 	path := program(t, 0o700, "echo '1|1|unix|/nobody|grpc|"+host.Certificate(t)+"'", "echo a word on stdout")
@@ -49,7 +49,7 @@ func TestWordsAfterTheHandshake(t *testing.T) {
 	}
 	p.Close()
 	const want = "a word on stdout"
-	if got := p.LastWords(); got != want || !strings.Contains(log.String(), want) {
-		t.Errorf("last words %q, want %q; the log:\n%s", got, want, &log)
+	if got := p.FinalOutput(); got != want || !strings.Contains(log.String(), want) {
+		t.Errorf("final output %q, want %q; the log:\n%s", got, want, &log)
 	}
 }

@@ -25,22 +25,23 @@ import (
 
 // Binary is a plugin to start.
 type Binary struct {
-	Name         string // for messages
-	Path         string
-	Args         []string
-	SHA256       string        // hex, as installed; a binary with another hash is not started. Empty for one that the user named
-	Environment  []string      // names of the variables it may see, besides those of every plugin
-	StartTimeout time.Duration // 0 for DefaultStartTimeout
-	Log          *slog.Logger
+	Name         string        // Name is for messages.
+	Path         string        // Path of its file, relative to the working directory.
+	Args         []string      // Args are passed to the program.
+	SHA256       string        // SHA256 of an installed plugin, in hex: a file with another hash is not started. Empty for a file that the user named.
+	Environment  []string      // Environment names the variables that it may see, besides those of every plugin.
+	StartTimeout time.Duration // StartTimeout bounds the start, Describe and Configure included; 0 is 10 s.
+	EndTimeout   time.Duration // EndTimeout is how long the process may take to end when asked, before it is killed; 0 is 2 s.
+	Log          *slog.Logger  // Log receives what the plugin writes; nil discards it.
 }
 
 // Component says which component of a plugin to create.
 type Component struct {
-	Stage  stagev1.Stage
-	Type   string
-	ID     string
-	Seed   uint64
-	Config map[string]any // the user's settings
+	Stage  stagev1.Stage  // Stage of the policy.
+	Type   string         // Type of the policy.
+	ID     string         // ID in messages and in the seed, such as "allocation/backfill".
+	Seed   uint64         // Seed of the run.
+	Config map[string]any // Config holds the user's settings.
 }
 
 // environment is what every plugin may see.
@@ -57,6 +58,8 @@ type Process struct {
 	reading sync.WaitGroup // the goroutines on them
 	ended   chan struct{}  // closed once it ended
 	close   sync.Once
+
+	endTimeout time.Duration // see Binary.EndTimeout
 }
 
 // Start starts the plugin and shakes hands. The caller closes the process.
@@ -92,7 +95,7 @@ func (b Binary) Start(ctx context.Context) (*Process, error) {
 
 // launch starts the process, in a group of its own and with pipes of ours.
 func (b Binary) launch(certificate string) (p *Process, stdout *bufio.Reader, err error) {
-	p = &Process{output: newOutput(b.Log, b.Name), ended: make(chan struct{})}
+	p = &Process{output: newOutput(b.Log, b.Name), ended: make(chan struct{}), endTimeout: cmp.Or(b.EndTimeout, defaultEndTimeout)}
 	if p.folder, err = newSocketFolder(); err != nil {
 		return nil, nil, err
 	}
@@ -130,7 +133,7 @@ func (p *Process) abandon(theirs []*os.File) {
 	closeAll(theirs)
 	closeAll(p.pipes)
 	if p.channel != nil {
-		_ = p.channel.Close() // nobody is at the other end
+		_ = p.channel.Close() // the other end is closed
 	}
 	p.folder.remove()
 }
@@ -144,7 +147,7 @@ func closeAll(files []*os.File) {
 // wait waits for the end of the process, and ends the children that it leaves. Right after its end, for its number is
 // given to another one some day.
 func (p *Process) wait() {
-	_ = p.command.Wait() // its state tells
+	_ = p.command.Wait() // the state of the process holds the result
 	killGroup(p.command.Process.Pid)
 	close(p.ended)
 }
@@ -161,24 +164,24 @@ func (p *Process) shakeHands(ctx context.Context, stdout *bufio.Reader) (at addr
 }
 
 const (
-	// patience is how long a process may take to end when asked to.
-	patience = 2 * time.Second
+	// defaultEndTimeout is how long a process may take to end when asked to.
+	defaultEndTimeout = 2 * time.Second
 	// afterwards is how long its pipes are read once it has ended, and everything of it was killed.
 	afterwards = 200 * time.Millisecond
 )
 
-// Close ends the process and its children, within patience and a little more, whatever they do. One that does not end
-// when it is asked to is killed.
+// Close ends the process and its children, within Binary.EndTimeout and a little more, whatever they do. A process that does not end
+// when asked is killed.
 func (p *Process) Close() {
 	p.close.Do(func() {
 		p.end()
-		_ = p.channel.Close() // nobody is at the other end
+		_ = p.channel.Close() // the other end is closed
 		killStrays(p.folder.path)
 		read := make(chan struct{})
 		go func() { p.reading.Wait(); close(read) }()
 		select {
 		case <-read:
-		case <-time.After(afterwards): // somebody holds them open whom we cannot end
+		case <-time.After(afterwards): // a process that we cannot end holds them open
 		}
 		for _, pipe := range p.pipes {
 			_ = pipe.SetReadDeadline(time.Unix(0, 1))
@@ -190,7 +193,7 @@ func (p *Process) Close() {
 	})
 }
 
-// Kill is Close without asking the process to end.
+// Kill ends the process and its children like Close, without asking it first.
 func (p *Process) Kill() {
 	if !p.Exited() {
 		killGroup(p.command.Process.Pid)
@@ -202,7 +205,7 @@ func (p *Process) Kill() {
 // end ends the process and its group.
 func (p *Process) end() {
 	if p.Conn != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), p.endTimeout)
 		defer cancel()
 		go func() {
 			defer cancel()
@@ -212,7 +215,7 @@ func (p *Process) end() {
 			askToEnd(ctx, p.Conn)
 		}
 		<-ctx.Done()
-		_ = p.Conn.Close() // nobody is at the other end
+		_ = p.Conn.Close() // the other end is closed
 	}
 	if !p.Exited() {
 		killGroup(p.command.Process.Pid)
@@ -230,14 +233,14 @@ func (p *Process) Exited() bool {
 	}
 }
 
-// PID is that of the process.
+// PID returns the number of the process.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
-// End tells how the process ended, once Close returned.
+// End returns how the process ended, such as "exit status 3", once Close has returned.
 func (p *Process) End() string { return p.command.ProcessState.String() }
 
-// LastWords is the end of what the process wrote, once Close returned.
-func (p *Process) LastWords() string { return p.output.lastWords() }
+// FinalOutput returns the end of what the process wrote to stderr, once Close has returned.
+func (p *Process) FinalOutput() string { return p.output.finalOutput() }
 
 // Session starts the plugin and configures one component in it. Problems in the settings are core.Diagnostics.
 func (b Binary) Session(ctx context.Context, c Component) (*Session, error) {
@@ -260,10 +263,10 @@ func (b Binary) serve(ctx context.Context, p *Process, c Component) (*Session, e
 		p.Close()
 		return nil, b.failed(err, p)
 	}
-	return &Session{Conn: conn, Close: p.Close, Kill: p.Kill, End: p.End, LastWords: p.LastWords, Traits: TraitsOf(configured)}, nil
+	return &Session{Conn: conn, Close: p.Close, Kill: p.Kill, End: p.End, FinalOutput: p.FinalOutput, Abilities: wire.AbilitiesFrom(configured)}, nil
 }
 
-// configure is Configure within the time that a start may take, its failures told in words.
+// configure calls Configure within the time that a start may take, and explains its failure.
 func (b Binary) configure(ctx context.Context, p *Process, c Component, checkOnly bool) (*stagev1.ConfigureResponse, error) {
 	timed, cancel := context.WithTimeout(ctx, b.startTimeout())
 	defer cancel()
@@ -275,7 +278,7 @@ func (b Binary) configure(ctx context.Context, p *Process, c Component, checkOnl
 	return nil, b.explain(ctx, timed, p, err)
 }
 
-// explain words the failure of a call that is part of the start. timed is ctx with the deadline of the call.
+// explain describes the failure of a call that is part of the start. timed is ctx with the deadline of the call.
 func (b Binary) explain(ctx, timed context.Context, p *Process, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -290,7 +293,7 @@ func (b Binary) explain(ctx, timed context.Context, p *Process, err error) error
 	return b.failed(err, p)
 }
 
-func (b Binary) startTimeout() time.Duration { return cmp.Or(b.StartTimeout, DefaultStartTimeout) }
+func (b Binary) startTimeout() time.Duration { return cmp.Or(b.StartTimeout, defaultStartTimeout) }
 
 // mostProblems bounds the problems that a plugin can find in its settings.
 const mostProblems = 50
@@ -314,8 +317,8 @@ func configure(ctx context.Context, conn grpc.ClientConnInterface, c Component, 
 		return nil, err
 	}
 	var problems core.Diagnostics
-	told := answer.GetDiagnostics()
-	for _, d := range told[:min(len(told), mostProblems)] {
+	reported := answer.GetDiagnostics()
+	for _, d := range reported[:min(len(reported), mostProblems)] {
 		problems = append(problems, core.Diagnostic{
 			Path: core.CleanText(d.GetPath(), core.MaxText), Summary: core.CleanText(d.GetSummary(), core.MaxText), Hint: core.CleanText(d.GetHint(), core.MaxText),
 		})
@@ -326,17 +329,17 @@ func configure(ctx context.Context, conn grpc.ClientConnInterface, c Component, 
 	return answer, checkGuarantees(answer.GetGuarantees())
 }
 
-// checkGuarantees refuses what is no part for each tier.
-func checkGuarantees(told []float64) error {
-	if len(told) == 0 {
+// checkGuarantees refuses anything but a part from 0 to 1 for each tier.
+func checkGuarantees(parts []float64) error {
+	if len(parts) == 0 {
 		return nil
 	}
-	if tiers := core.Tiers(); len(told) != len(tiers) {
-		return fmt.Errorf("guarantees %v: must be a number for each of %s", told, strings.Join(tiers, ", "))
+	if tiers := core.Tiers(); len(parts) != len(tiers) {
+		return fmt.Errorf("guarantees %v: must be a number for each of %s", parts, strings.Join(tiers, ", "))
 	}
-	for _, part := range told {
+	for _, part := range parts {
 		if !(part >= 0 && part <= 1) {
-			return fmt.Errorf("guarantees %v: must be from 0 to 1", told)
+			return fmt.Errorf("guarantees %v: must be from 0 to 1", parts)
 		}
 	}
 	return nil
@@ -357,14 +360,14 @@ func (b Binary) environment() []string {
 // errTimeout says that a plugin was not ready in time.
 var errTimeout = errors.New("not ready in time")
 
-// failed words a failure to start; p is nil if no process ran, and closed otherwise.
+// failed describes a failure to start; p is nil if no process ran, and closed otherwise.
 func (b Binary) failed(err error, p *Process) error {
 	text := core.CleanText(err.Error(), core.MaxText)
 	if p == nil { // nothing ran: the text says what to do
 		return fmt.Errorf("start plugin %q (%s): %s", b.Name, b.Path, text)
 	}
 	remedy := fmt.Sprintf("started by hand, %s says what it is, or why it cannot start", b.Path)
-	last := p.LastWords()
+	last := p.FinalOutput()
 	switch module := missingModule(last); {
 	case module != "":
 		text = fmt.Sprintf("its Python lacks the module %q", module)
@@ -378,10 +381,10 @@ func (b Binary) failed(err error, p *Process) error {
 		remedy = "raise plugin.start_timeout if it needs the time"
 	}
 	if last != "" {
-		text += fmt.Sprintf("; its last words: %q", last)
+		text += fmt.Sprintf("; its last output: %q", last)
 	}
 	return fmt.Errorf("start plugin %q (%s): %s; %s", b.Name, b.Path, text, remedy)
 }
 
-// DefaultStartTimeout is how long a plugin may take to be ready, unless a config says otherwise.
-const DefaultStartTimeout = 10 * time.Second
+// defaultStartTimeout is how long a plugin may take to be ready, unless a config says otherwise.
+const defaultStartTimeout = 10 * time.Second

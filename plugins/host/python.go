@@ -12,9 +12,9 @@ import (
 
 var moduleNotFound = regexp.MustCompile(`^ModuleNotFoundError: No module named '([^']+)'`)
 
-// missingModule is the module that a Python program died for want of; empty when its last words speak of none.
-func missingModule(lastWords string) string {
-	if match := moduleNotFound.FindStringSubmatch(lastWords); match != nil {
+// missingModule is the module that a Python program could not import; empty when its last output names none.
+func missingModule(finalOutput string) string {
+	if match := moduleNotFound.FindStringSubmatch(finalOutput); match != nil {
 		return match[1]
 	}
 	return ""

@@ -17,11 +17,12 @@ import (
 	"github.com/quartet-sched/quartet/plugins/faulty"
 	"github.com/quartet-sched/quartet/plugins/host"
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
+	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
 func faultyReview(t *testing.T, c faulty.Config, o host.Options) core.Stages {
 	t.Helper()
-	spec := host.Spec[core.Admitter]{ID: "admission/faulty_review", Plugin: "faulty", Options: o, Instead: &faulty.Reviewer{}}
+	spec := host.Spec[core.Admitter]{ID: "admission/faulty_review", Plugin: "faulty", Options: o, Fallback: &faulty.Reviewer{}}
 	spec.Dial = dialFaulty(host.Component{Stage: stagev1.Stage_STAGE_ADMISSION, Type: "faulty_review", ID: spec.ID, Config: core.Encode(c)})
 	admitter, err := host.Admitter(t.Context(), spec)
 	if err != nil {
@@ -148,18 +149,18 @@ func TestWhoReviews(t *testing.T) {
 	until := &stagev1.AdmitResponse{Standing: &stagev1.Standing{UntilSeconds: 500}}
 	ended := []core.Verdict{{Job: 1, Code: core.End, Reason: core.Converged}}
 	for name, tc := range map[string]struct {
-		traits  host.Traits
+		traits  wire.Abilities
 		instead core.Admitter
 		reviews bool
 		want    []core.Verdict
 		calls   []string
 	}{
-		"it reviews":                  {traits: host.Traits{Reviews: true, Reports: true}, reviews: true, want: ended, calls: []string{"Admit 0:0 1:0", "Review 1:1", "Admit"}},
-		"it does not":                 {traits: host.Traits{Reports: true}, calls: []string{"Admit 0:0 1:0", "Admit 1:1"}},
+		"it reviews":                  {traits: wire.Able(wire.ReviewsJobs, wire.KnowsReports), reviews: true, want: ended, calls: []string{"Admit 0:0 1:0", "Review 1:1", "Admit"}},
+		"it does not":                 {traits: wire.Able(wire.KnowsReports), calls: []string{"Admit 0:0 1:0", "Admit 1:1"}},
 		"it was built before":         {calls: []string{"Admit 0:0 1:0", "Admit 1:0"}},
-		"only who may take over does": {traits: host.Traits{Reports: true}, instead: &faulty.Reviewer{}, reviews: true, calls: []string{"Admit 0:0 1:0", "Admit 1:1"}},
+		"only who may take over does": {traits: wire.Able(wire.KnowsReports), instead: &faulty.Reviewer{}, reviews: true, calls: []string{"Admit 0:0 1:0", "Admit 1:1"}},
 		"it reviews and looks at curves": {
-			traits: host.Traits{Reviews: true, Reports: true, Curves: true}, reviews: true, want: ended, calls: []string{"Admit 0:0+ 1:0+", "Review 1:1", "Admit 1:0"},
+			traits: wire.Able(wire.ReviewsJobs, wire.KnowsReports, wire.UsesCurves), reviews: true, want: ended, calls: []string{"Admit 0:0+ 1:0+", "Review 1:1", "Admit 1:0"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,9 +171,9 @@ func TestWhoReviews(t *testing.T) {
 				on = host.Fallback
 			}
 			stage, err := host.Admitter(t.Context(), host.Spec[core.Admitter]{
-				ID: "admission/heard", Plugin: "heard", Options: quickly(on), Instead: tc.instead,
+				ID: "admission/heard", Plugin: "heard", Options: quickly(on), Fallback: tc.instead,
 				Dial: func(context.Context) (*host.Session, error) {
-					return &host.Session{Conn: plugin, Close: func() {}, Traits: tc.traits}, nil
+					return &host.Session{Conn: plugin, Close: func() {}, Abilities: tc.traits}, nil
 				},
 			})
 			if err != nil {
@@ -217,20 +218,20 @@ func TestWhoReviews(t *testing.T) {
 // Reports call for rounds where the elasticity that answers now says that it follows them.
 func TestWhoFollowsReports(t *testing.T) {
 	t.Parallel()
-	for name, traits := range map[string]host.Traits{"it follows": {Reports: true, Follows: true}, "it does not": {Reports: true}} {
+	for name, traits := range map[string]wire.Abilities{"it follows": wire.Able(wire.KnowsReports, wire.FollowsReports), "it does not": wire.Able(wire.KnowsReports)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stage, err := host.Elasticity(t.Context(), host.Spec[core.Elasticity]{
 				ID: "elasticity/heard", Plugin: "heard", Options: quickly(host.Fail),
 				Dial: func(context.Context) (*host.Session, error) {
-					return &host.Session{Conn: &heard{}, Close: func() {}, Traits: traits}, nil
+					return &host.Session{Conn: &heard{}, Close: func() {}, Abilities: traits}, nil
 				},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := stage.(core.ReportFollower).FollowsReports(); got != traits.Follows {
-				t.Errorf("follows reports: %v, want %v", got, traits.Follows)
+			if got := stage.(core.ReportFollower).FollowsReports(); got != traits.Has(wire.FollowsReports) {
+				t.Errorf("follows reports: %v, want %v", got, traits.Has(wire.FollowsReports))
 			}
 		})
 	}

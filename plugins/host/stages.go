@@ -1,5 +1,5 @@
-// Package host runs policies that live in other processes: it starts and configures them, keeps their view up to date,
-// and stands in for them in the pipeline. A stage made here is used like a built-in.
+// Package host runs policies in other processes: it starts and configures them, keeps their view up to date, and represents them in
+// the pipeline. A stage made here is used like a built-in.
 package host
 
 import (
@@ -14,30 +14,30 @@ import (
 
 // Spec says which component to reach, how, and what to do when it fails.
 type Spec[S any] struct {
-	ID      string // component id, such as allocation/backfill
-	Plugin  string // name, for messages
-	Dial    Dial
-	Options Options
-	Instead S // built-in policy for OnFailure Fallback
+	ID       string  // ID of the component, such as "allocation/backfill".
+	Plugin   string  // Plugin is the name of the plugin, for messages.
+	Dial     Dial    // Dial connects to a process with the component, at the start and after each failure.
+	Options  Options // Options for the calls.
+	Fallback S       // Fallback is the built-in policy for OnFailure Fallback.
 }
 
 // Allocator reaches an allocation policy. The stage is an io.Closer: closing it ends the process.
 func Allocator(ctx context.Context, s Spec[core.Allocator]) (core.Allocator, error) {
-	a := &allocator{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead, gap: math.NaN()}
+	a := &allocator{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Fallback, gap: math.NaN()}
 	a.reset = func() { a.grants.Reset() }
 	return a, a.start(ctx)
 }
 
 // Placer reaches a placement policy. The stage is an io.Closer: closing it ends the process.
 func Placer(ctx context.Context, s Spec[core.Placer]) (core.Placer, error) {
-	p := &placer{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead, grants: wire.NewGrantSender()}
+	p := &placer{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Fallback, grants: wire.NewGrantSender()}
 	p.reset = func() { p.grants.Reset(); p.placed.Reset(); p.unseated.Reset() }
 	return p, p.start(ctx)
 }
 
 // Elasticity reaches an elasticity policy. The stage is an io.Closer: closing it ends the process.
 func Elasticity(ctx context.Context, s Spec[core.Elasticity]) (core.Elasticity, error) {
-	e := &elasticity{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead, placements: wire.NewPlacementSender()}
+	e := &elasticity{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Fallback, placements: wire.NewPlacementSender()}
 	e.reset = func() { e.placements.Reset() }
 	return e, e.start(ctx)
 }
@@ -45,7 +45,7 @@ func Elasticity(ctx context.Context, s Spec[core.Elasticity]) (core.Elasticity, 
 // Scaler reaches a cluster scaler. The stage is an io.Closer: closing it ends the process.
 func Scaler(ctx context.Context, s Spec[core.ClusterScaler]) (core.ClusterScaler, error) {
 	p := &scaler{
-		worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead,
+		worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Fallback,
 		grants: wire.NewGrantSender(), placements: wire.NewPlacementSender(),
 	}
 	p.reset = func() { p.grants.Reset(); p.placements.Reset() }
@@ -56,9 +56,9 @@ func newWorker(id, name string, dial Dial, o Options) worker {
 	return worker{id: id, name: name, dial: dial, options: o, standing: core.Standing{UntilSeconds: math.Inf(1)}}
 }
 
-// standingOf is that of the policy that answers now.
+// standingOf returns how long the last answer stands, of the policy that answers now.
 func (w *worker) standingOf(fallback any) core.Standing {
-	if !w.instead {
+	if !w.usingFallback {
 		return w.standing
 	}
 	if steady, ok := fallback.(core.Steady); ok {
@@ -87,18 +87,18 @@ func (a *allocator) Allocate(ctx context.Context, v *core.View, admitted []core.
 		grants, err = a.grants.Apply(answer.GetEdit().GetSteps(), wire.GrantsFrom(answer.GetGrants()))
 		return false, answer.GetStanding(), err
 	})
-	if errors.Is(err, errInstead) {
+	if errors.Is(err, errUseFallback) {
 		return a.fallback.Allocate(ctx, v, admitted)
 	}
 	return grants, err
 }
 
-// Standing speaks of the last answer.
+// Standing says how long the last answer stands.
 func (a *allocator) Standing() core.Standing { return a.standingOf(a.fallback) }
 
-// GapRatio is that of the policy that answers now.
+// GapRatio returns the certified gap of the last answer, NaN for none.
 func (a *allocator) GapRatio() float64 {
-	if !a.instead {
+	if !a.usingFallback {
 		return a.gap
 	}
 	if certifier, ok := a.fallback.(core.Certifier); ok {
@@ -107,18 +107,18 @@ func (a *allocator) GapRatio() float64 {
 	return math.NaN()
 }
 
-// Guarantees are those of the policy that answers now.
+// Guarantees returns those of the policy that answers now.
 func (a *allocator) Guarantees() core.Guarantees {
-	if !a.instead {
-		if a.session != nil && a.session.Guarantees != nil {
-			return *a.session.Guarantees
-		}
+	var reported *core.Guarantees
+	if a.usingFallback {
+		reported = wire.AbilitiesOf(a.fallback).Guarantees
+	} else if a.session != nil {
+		reported = a.session.Guarantees
+	}
+	if reported == nil {
 		return core.UsualGuarantees()
 	}
-	if g, tells := a.fallback.(core.Guarantor); tells {
-		return g.Guarantees()
-	}
-	return core.UsualGuarantees()
+	return *reported
 }
 
 type placer struct {
@@ -151,13 +151,13 @@ func (p *placer) Place(ctx context.Context, v *core.View, grants []core.Grant) (
 		}
 		return false, answer.GetStanding(), err
 	})
-	if errors.Is(err, errInstead) {
+	if errors.Is(err, errUseFallback) {
 		return p.fallback.Place(ctx, v, grants)
 	}
 	return seating, err
 }
 
-// Standing speaks of the last answer.
+// Standing says how long the last answer stands.
 func (p *placer) Standing() core.Standing { return p.standingOf(p.fallback) }
 
 type elasticity struct {
@@ -167,9 +167,9 @@ type elasticity struct {
 	asked      []int32
 }
 
-// Ended tells the process how jobs ended, where it wants to know.
+// Ended reports to the process how jobs ended, if it learns from that.
 func (e *elasticity) Ended(ctx context.Context, v *core.View, jobs []*core.Job) error {
-	if !e.instead && (e.session == nil || !e.session.Ends) {
+	if !e.usingFallback && !e.able(wire.LearnsFromEnds, nil) {
 		return nil
 	}
 	ended := wire.EndedJobs(jobs)
@@ -177,7 +177,7 @@ func (e *elasticity) Ended(ctx context.Context, v *core.View, jobs []*core.Job) 
 		answer, err := stagev1.NewElasticityServiceClient(e.session.Conn).Respond(ctx, &stagev1.RespondRequest{View: u, Ended: ended})
 		return answer.GetResync(), answer.GetStanding(), err
 	})
-	if errors.Is(err, errInstead) {
+	if errors.Is(err, errUseFallback) {
 		if h, learns := e.fallback.(core.Historian); learns {
 			return h.Ended(ctx, v, jobs)
 		}
@@ -186,14 +186,8 @@ func (e *elasticity) Ended(ctx context.Context, v *core.View, jobs []*core.Job) 
 	return err
 }
 
-// FollowsReports is that of the policy that answers now.
-func (e *elasticity) FollowsReports() bool {
-	if !e.instead {
-		return e.session != nil && e.session.Follows
-	}
-	f, follows := e.fallback.(core.ReportFollower)
-	return follows && f.FollowsReports()
-}
+// FollowsReports reports whether the policy that answers now does.
+func (e *elasticity) FollowsReports() bool { return e.able(wire.FollowsReports, e.fallback) }
 
 // Respond puts the question to the process.
 func (e *elasticity) Respond(ctx context.Context, v *core.View, jobs []*core.Job) (responses []core.Response, err error) {
@@ -209,7 +203,7 @@ func (e *elasticity) Respond(ctx context.Context, v *core.View, jobs []*core.Job
 		responses = wire.ResponsesFrom(answer.GetResponses())
 		return false, answer.GetStanding(), nil
 	})
-	if errors.Is(err, errInstead) {
+	if errors.Is(err, errUseFallback) {
 		return e.fallback.Respond(ctx, v, jobs)
 	}
 	return responses, err
@@ -228,13 +222,13 @@ func (e *elasticity) Tune(ctx context.Context, v *core.View, placements []core.P
 		tunings = wire.TuningsFrom(answer.GetTunings())
 		return false, answer.GetStanding(), nil
 	})
-	if errors.Is(err, errInstead) {
+	if errors.Is(err, errUseFallback) {
 		return e.fallback.Tune(ctx, v, placements)
 	}
 	return tunings, err
 }
 
-// Standing speaks of the last answer.
+// Standing says how long the last answer stands.
 func (e *elasticity) Standing() core.Standing { return e.standingOf(e.fallback) }
 
 type scaler struct {
@@ -248,16 +242,16 @@ type scaler struct {
 
 // Scale puts the question to the process.
 func (s *scaler) Scale(ctx context.Context, v *core.View, plan *core.Plan) (target core.ClusterTarget, err error) {
-	told := candidates{admitted: s.shown[:0], waiting: s.awaiting[:0]}
+	sent := candidates{admitted: s.shown[:0], waiting: s.awaiting[:0]}
 	for _, c := range plan.Candidates {
 		if c.State == core.Pending {
-			told.waiting = append(told.waiting, c)
+			sent.waiting = append(sent.waiting, c)
 		} else {
-			told.admitted = append(told.admitted, c)
+			sent.admitted = append(sent.admitted, c)
 		}
 	}
-	s.shown, s.awaiting = told.admitted, told.waiting
-	err = s.ask(ctx, v, told, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+	s.shown, s.awaiting = sent.admitted, sent.waiting
+	err = s.ask(ctx, v, sent, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
 		grantSteps, grants := s.grants.Encode(plan.Grants)
 		placementSteps, placements := s.placements.Encode(plan.Placements)
 		answer, err := stagev1.NewScalerServiceClient(s.session.Conn).Scale(ctx, &stagev1.ScaleRequest{
@@ -270,11 +264,11 @@ func (s *scaler) Scale(ctx context.Context, v *core.View, plan *core.Plan) (targ
 		target = core.ClusterTarget{Nodes: int(answer.GetNodes()), Pools: wire.PoolTargetsFrom(answer.GetPools())}
 		return false, answer.GetStanding(), nil
 	})
-	if errors.Is(err, errInstead) {
+	if errors.Is(err, errUseFallback) {
 		return s.fallback.Scale(ctx, v, plan)
 	}
 	return target, err
 }
 
-// Standing speaks of the last answer.
+// Standing says how long the last answer stands.
 func (s *scaler) Standing() core.Standing { return s.standingOf(s.fallback) }

@@ -19,6 +19,7 @@ import (
 	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/plugins/host"
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
+	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
 // scripted is a plugin that answers each question as the test says, and notes how each was put.
@@ -124,9 +125,9 @@ func reached[S any](t *testing.T, plugin *scripted, on host.OnFailure, instead e
 	t.Helper()
 	policy, _ := any(instead).(S)
 	stage, err := host.Reach(t.Context(), host.Spec[S]{
-		ID: "stage/scripted", Plugin: "scripted", Options: quickly(on), Instead: policy,
+		ID: "stage/scripted", Plugin: "scripted", Options: quickly(on), Fallback: policy,
 		Dial: func(context.Context) (*host.Session, error) {
-			return &host.Session{Conn: plugin, Close: func() { plugin.closed++ }, Traits: host.Traits{Ends: true}}, nil
+			return &host.Session{Conn: plugin, Close: func() { plugin.closed++ }, Abilities: wire.Able(wire.LearnsFromEnds)}, nil
 		},
 	})
 	if err != nil {
@@ -342,7 +343,7 @@ func TestAStageFailsWithItsProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			plugin := &scripted{answers: []proto.Message{nil}}
 			_, ask := tc.open(t, plugin, host.Fail, nil)
-			for _, want := range []string{`plugin "scripted": the model is not loaded; plugin.on_failure: `, "the process is gone"} {
+			for _, want := range []string{`plugin "scripted": the model is not loaded; plugin.on_failure: `, "the process has ended"} {
 				if answer, err := ask(oneWaiting()); err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%v, error %v, want %q in it", answer, err, want)
 				}
@@ -457,9 +458,13 @@ func TestHowJobsEndIsTold(t *testing.T) {
 				instead = tc.instead
 			}
 			stage, err := host.Elasticity(t.Context(), host.Spec[core.Elasticity]{
-				ID: "elasticity/scripted", Plugin: "scripted", Options: quickly(on), Instead: instead,
+				ID: "elasticity/scripted", Plugin: "scripted", Options: quickly(on), Fallback: instead,
 				Dial: func(context.Context) (*host.Session, error) {
-					return &host.Session{Conn: plugin, Close: func() {}, Traits: host.Traits{Ends: tc.ends}}, nil
+					session := &host.Session{Conn: plugin, Close: func() {}}
+					if tc.ends {
+						session.Abilities = wire.Able(wire.LearnsFromEnds)
+					}
+					return session, nil
 				},
 			})
 			if err != nil {

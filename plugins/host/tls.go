@@ -36,6 +36,6 @@ func newTLS() (certificatePEM string, config *tls.Config, err error) {
 	return certificatePEM, &tls.Config{
 		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
 		MinVersion:   tls.VersionTLS12,
-		ServerName:   "localhost", // RootCAs are the plugin's certificate, once the handshake tells it
+		ServerName:   "localhost", // RootCAs are the plugin's certificate, known after the handshake
 	}, nil
 }

@@ -89,7 +89,7 @@ func fileOwner(info os.FileInfo) (user uint32, known bool) {
 // trusted reports whether we may run what belongs to a user: ourselves, or root.
 func trusted(owner uint32, us int) bool { return owner == 0 || int(owner) == us }
 
-// HashFile is the sha256 of a file, hex.
+// HashFile returns the sha256 of a file, in hex.
 func HashFile(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -13,59 +13,37 @@ import (
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
-// OnFailure is what happens when a plugin crashes, hangs, or breaks a rule.
+// OnFailure says what to do when a plugin crashes, hangs, or breaks a rule.
 type OnFailure string
 
-// The answers to a failure.
+// The values of OnFailure.
 const (
-	Fail     OnFailure = "fail"     // the run ends
-	Restart  OnFailure = "restart"  // a new process takes over, told everything anew; the run ends after too many
-	Fallback OnFailure = "fallback" // a built-in policy takes over for the rest of the run
+	Fail     OnFailure = "fail"     // end the run
+	Restart  OnFailure = "restart"  // start a new process and send it the whole view; end the run after Options.MaxRestarts
+	Fallback OnFailure = "fallback" // use a built-in policy for the rest of the run
 )
 
-// Options are how a component in another process is kept.
+// Options say how a component in another process is called, and what to do when it fails.
 type Options struct {
-	OnFailure   OnFailure     // empty is Fail where no config could say otherwise: the failure then advises nothing
-	MaxRestarts int           // in a run
-	Backoff     time.Duration // before the first restart; doubles with each, up to a minute
-	CallTimeout time.Duration // for one question
-	Log         *slog.Logger
+	OnFailure   OnFailure     // OnFailure is empty where no config can choose: like Fail, but the error suggests nothing.
+	MaxRestarts int           // MaxRestarts bounds the restarts in a run.
+	Backoff     time.Duration // Backoff is the wait before the first restart; it doubles with each, up to a minute.
+	CallTimeout time.Duration // CallTimeout bounds one call.
+	Log         *slog.Logger  // Log receives restarts and fallbacks, as warnings.
 }
 
-// DefaultOptions are those of a config that names none.
+// DefaultOptions apply to a config that sets none.
 var DefaultOptions = Options{OnFailure: Fail, MaxRestarts: 3, Backoff: 100 * time.Millisecond, CallTimeout: 30 * time.Second}
 
-// Session is a connection to a process in which the component is configured.
+// Session is a connection to a process in which one component is configured.
 type Session struct {
-	Conn  grpc.ClientConnInterface
-	Close func()
-	Kill  func() // ends it without asking; nil where that is Close
-	Traits
-	// End and LastWords tell how the process ended, and the end of what it wrote to stderr, once Close returned. Both are
-	// nil where there is no process.
-	End, LastWords func() string
-}
-
-// Traits are what a configured component says of itself.
-type Traits struct {
-	Ends     bool // it is to be told how jobs end
-	Changing bool // it knows of clusters and jobs that change
-	Curves   bool // an admission that looks at what jobs do with accelerators
-	Promises bool // an admission that admits a job with a deadline only if the deadline will be met
-	Reviews  bool // an admission that is asked about admitted jobs that reported
-	Reports  bool // it knows what jobs report
-	Follows  bool // an elasticity that may answer otherwise once a job has reported
-
-	Guarantees *core.Guarantees // an allocation that guarantees tiers; nil where it tells none
-}
-
-// TraitsOf are those of the answer to Configure.
-func TraitsOf(m *stagev1.ConfigureResponse) Traits {
-	t := Traits{Ends: m.GetEnds(), Changing: m.GetChanging(), Curves: m.GetCurves(), Promises: m.GetPromises(), Reviews: m.GetReviews(), Reports: m.GetReports(), Follows: m.GetFollowsReports()}
-	if told := m.GetGuarantees(); len(told) == len(core.Guarantees{}) {
-		t.Guarantees = (*core.Guarantees)(told)
-	}
-	return t
+	Conn           grpc.ClientConnInterface // Conn carries the calls of the component's stage.
+	Close          func()                   // Close ends the connection, and the process if it was started for it.
+	Kill           func()                   // Kill ends the process without asking it to; nil where that is Close.
+	wire.Abilities                          // Abilities of the component.
+	// End returns how the process ended, such as "exit status 3", and FinalOutput the end of what it wrote to stderr, once Close
+	// has returned. Both are nil where there is no process.
+	End, FinalOutput func() string
 }
 
 // Dial starts a process, or otherwise reaches one, and configures the component in it.
@@ -73,22 +51,22 @@ type Dial func(ctx context.Context) (*Session, error)
 
 // worker is a component in another process: what all stages have in common.
 type worker struct {
-	id       string
-	name     string // of the plugin
-	dial     Dial
-	options  Options
-	session  *Session
-	restarts int
-	instead  bool   // the fallback took over
-	reason   string // of the last failure; empty for none
+	id            string
+	name          string // of the plugin
+	dial          Dial
+	options       Options
+	session       *Session
+	restarts      int
+	usingFallback bool   // for the rest of the run
+	reason        string // of the last failure; empty for none
 
 	encoder  wire.Encoder
 	standing core.Standing
-	reset    func() // of the lists that the stage tells and hears, with each full view
+	reset    func() // empties the lists that the stage sends and receives, with each full view
 }
 
-// errInstead says that the fallback must answer.
-var errInstead = errors.New("the fallback takes over")
+// errUseFallback says that the fallback must answer.
+var errUseFallback = errors.New("use the fallback")
 
 func (w *worker) start(ctx context.Context) error {
 	session, err := w.dial(ctx)
@@ -96,7 +74,7 @@ func (w *worker) start(ctx context.Context) error {
 		return err
 	}
 	w.session = session
-	w.encoder.Plain, w.encoder.Reports = !session.Changing, session.Reports
+	w.encoder.Plain, w.encoder.Reports = !session.Has(wire.KnowsChanges), session.Has(wire.KnowsReports)
 	w.encoder.Reset()
 	return nil
 }
@@ -110,44 +88,52 @@ func (w *worker) Close() error {
 	return nil
 }
 
-// Discard is Close, but that a policy which learns from how jobs end is killed: asked to end, it would leave what it learned to
-// later runs.
+// able reports whether the policy that answers now has an ability: the process, or the fallback once it is used.
+func (w *worker) able(x wire.Ability, fallback any) bool {
+	if w.usingFallback {
+		return wire.AbilitiesOf(fallback).Has(x)
+	}
+	return w.session != nil && w.session.Has(x)
+}
+
+// Discard ends the process like Close, but kills a policy that learns from how jobs end: asked to end, it would leave what it
+// learned to later runs.
 func (w *worker) Discard() error {
-	if s := w.session; s != nil && s.Ends && s.Kill != nil {
+	if s := w.session; s != nil && s.Has(wire.LearnsFromEnds) && s.Kill != nil {
 		s.Kill()
 	}
 	return w.Close()
 }
 
-// candidates are the jobs of which a plugin is told what they do with accelerators, each in JobID order.
+// candidates are the jobs whose responses are sent to a plugin, each list in JobID order.
 type candidates struct{ admitted, waiting []core.Candidate }
 
-// ask puts a question to the process, again after a resync or a restart. question sends the view, takes the answer in,
-// and returns its resync and standing.
-func (w *worker) ask(ctx context.Context, v *core.View, told candidates, question func(context.Context, *stagev1.ViewUpdate) (bool, *stagev1.Standing, error)) error {
-	if w.instead {
-		return errInstead
+// ask puts a question to the process, again after a resync or a restart. question sends the view, reads the answer, and returns its
+// resync and standing.
+func (w *worker) ask(ctx context.Context, v *core.View, sent candidates, question func(context.Context, *stagev1.ViewUpdate) (bool, *stagev1.Standing, error)) error {
+	if w.usingFallback {
+		return errUseFallback
 	}
 	if w.session == nil { // it failed for good, or was closed
-		return errors.New("the process is gone")
+		return errors.New("the process has ended")
 	}
 	for {
-		err := w.askOnce(ctx, v, told, question)
+		err := w.askOnce(ctx, v, sent, question)
 		if err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return ctx.Err() // the run was interrupted: nobody's fault
+			return ctx.Err() // the run was interrupted, the plugin did not fail
 		}
-		if err := w.mend(ctx, v.Round, err); err != nil {
+		if err := w.handleFailure(ctx, v.Round, err); err != nil {
 			return err
 		}
 	}
 }
 
-func (w *worker) askOnce(ctx context.Context, v *core.View, told candidates, question func(context.Context, *stagev1.ViewUpdate) (bool, *stagev1.Standing, error)) error {
+func (w *worker) askOnce(ctx context.Context, v *core.View, sent candidates, question func(context.Context, *stagev1.ViewUpdate) (bool, *stagev1.Standing, error)) error {
 	for range 2 {
-		u := w.encoder.Encode(v, told.admitted, told.waiting)
+		u := w.encoder.Encode(v, sent.admitted, sent.waiting)
 		if u.GetFull() {
 			w.reset()
 		}
@@ -170,15 +156,15 @@ func (w *worker) askOnce(ctx context.Context, v *core.View, told candidates, que
 	return errors.New("it asked for the whole view twice in a row")
 }
 
-// mend deals with a failure as the options say. It returns nil when the question can be put again, errInstead when the
-// fallback must answer, and the error that ends the run otherwise. The process is gone in any case.
-func (w *worker) mend(ctx context.Context, round int, cause error) error {
+// handleFailure does what the options say. It returns nil when the question can be put again, errUseFallback when the fallback must
+// answer, and otherwise the error that ends the run. The process has ended in any case.
+func (w *worker) handleFailure(ctx context.Context, round int, cause error) error {
 	failure := w.fail(cause)
 	w.reason = failure.Error()
 	if w.options.OnFailure == Fallback {
 		w.options.Log.Warn("the fallback takes over", "component", w.id, "plugin", w.name, "round", round, "error", failure)
-		w.instead = true
-		return errInstead
+		w.usingFallback = true
+		return errUseFallback
 	}
 	for w.options.OnFailure == Restart && w.restarts < w.options.MaxRestarts {
 		wait := backoff(w.options.Backoff, w.restarts)
@@ -194,34 +180,34 @@ func (w *worker) mend(ctx context.Context, round int, cause error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		failure = &Failure{Plugin: w.name, Cause: err}
+		failure = &pluginFailure{Plugin: w.name, Cause: err}
 		w.reason = failure.Error()
 	}
 	failure.Restarts = w.restarts
 	return failure
 }
 
-// Trouble is what a component went through in a run that went on all the same.
+// Trouble describes the failures of a component in a run that continued all the same.
 type Trouble struct {
-	Component string // its id
-	Restarts  int
-	Fallback  bool   // the built-in policy took over
-	Reason    string // of the last failure
+	Component string // Component is its id, such as "allocation/backfill".
+	Restarts  int    // Restarts counts how often its process was started again.
+	Fallback  bool   // Fallback says that the built-in policy replaced it.
+	Reason    string // Reason is the text of the last failure.
 }
 
-// Trouble tells of the component, and whether there is anything to tell.
+// Trouble returns the failures of the component, and whether there were any.
 func (w *worker) Trouble() (Trouble, bool) {
-	return Trouble{Component: w.id, Restarts: w.restarts, Fallback: w.instead, Reason: w.reason}, w.reason != ""
+	return Trouble{Component: w.id, Restarts: w.restarts, Fallback: w.usingFallback, Reason: w.reason}, w.reason != ""
 }
 
-// Recover is told that an answer broke a rule of the pipeline, and reports whether to ask again.
+// Recover handles an answer that broke a rule of the pipeline like any other failure, and reports whether to ask again.
 func (w *worker) Recover(ctx context.Context, broken error) (again bool, err error) {
 	var rule *core.InvariantError
-	if w.instead || !errors.As(broken, &rule) {
+	if w.usingFallback || !errors.As(broken, &rule) {
 		return false, broken
 	}
-	err = w.mend(ctx, rule.Round, broken)
-	if err == nil || errors.Is(err, errInstead) {
+	err = w.handleFailure(ctx, rule.Round, broken)
+	if err == nil || errors.Is(err, errUseFallback) {
 		return true, nil
 	}
 	return false, err

@@ -89,7 +89,7 @@ func TestWhatAFailureLeadsTo(t *testing.T) {
 			started: 1, asked: 1, trouble: Trouble{Reason: `plugin "p": no; plugin.on_failure: restart or fallback lets a run survive this`},
 		},
 		"fall back": {
-			on: Fallback, most: 9, questions: []error{errNo}, want: errInstead.Error(), started: 1, asked: 1,
+			on: Fallback, most: 9, questions: []error{errNo}, want: errUseFallback.Error(), started: 1, asked: 1,
 			trouble: Trouble{Fallback: true, Reason: `plugin "p": no`},
 			log:     `level=WARN msg="the fallback takes over" component=stage/p plugin=p round=4 error="plugin \"p\": no"` + "\n",
 		},
@@ -214,7 +214,7 @@ func TestARuleThatAnAnswerBreaks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := attempt(tc.on, tc.most, nil, nil)
-			a.instead = tc.instead
+			a.usingFallback = tc.instead
 			again, err := a.Recover(t.Context(), tc.broken)
 			if again != tc.again || !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
 				t.Errorf("again: %v, error %v; want %v, %v", again, err, tc.again, tc.want)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func quickly(on host.OnFailure) host.Options {
 
 // faultyAdmission and faultyAllocation put a faulty stage, in a process of its own, among good ones.
 func faultyAdmission(t *testing.T, c faulty.Config, o host.Options) (core.Stages, error) {
-	spec := host.Spec[core.Admitter]{ID: "admission/faulty", Plugin: "faulty", Options: o, Instead: &faulty.Policy{}}
+	spec := host.Spec[core.Admitter]{ID: "admission/faulty", Plugin: "faulty", Options: o, Fallback: &faulty.Policy{}}
 	spec.Dial = dialFaulty(host.Component{Stage: stagev1.Stage_STAGE_ADMISSION, Type: "faulty", ID: spec.ID, Config: core.Encode(c)})
 	admitter, err := host.Admitter(t.Context(), spec)
 	stages := goodStages()
@@ -38,7 +39,7 @@ func faultyAdmission(t *testing.T, c faulty.Config, o host.Options) (core.Stages
 }
 
 func faultyAllocation(t *testing.T, c faulty.Config, o host.Options) (core.Stages, error) {
-	spec := host.Spec[core.Allocator]{ID: "allocation/faulty", Plugin: "faulty", Options: o, Instead: &faulty.Policy{}}
+	spec := host.Spec[core.Allocator]{ID: "allocation/faulty", Plugin: "faulty", Options: o, Fallback: &faulty.Policy{}}
 	spec.Dial = dialFaulty(host.Component{Stage: stagev1.Stage_STAGE_ALLOCATION, Type: "faulty", ID: spec.ID, Config: core.Encode(c)})
 	allocator, err := host.Allocator(t.Context(), spec)
 	stages := goodStages()
@@ -47,7 +48,21 @@ func faultyAllocation(t *testing.T, c faulty.Config, o host.Options) (core.Stage
 	return stages, err
 }
 
-func dialFaulty(c host.Component) host.Dial { return dialBinary(faultyBinary(serveFaulty), c) }
+func dialFaulty(c host.Component) host.Dial {
+	b := faultyBinary(serveFaulty)
+	if fault, ok := c.Config["fault"].(string); ok {
+		b.EndTimeout = endTimeout(fault)
+	}
+	return dialBinary(b, c)
+}
+
+// endTimeout is how long a process with a fault may take to end: one that is stopped never ends when asked.
+func endTimeout(fault string) time.Duration {
+	if strings.HasPrefix(fault, "stop") {
+		return 200 * time.Millisecond
+	}
+	return 0
+}
 
 func dialBinary(b host.Binary, c host.Component) host.Dial {
 	return func(ctx context.Context) (*host.Session, error) { return b.Session(ctx, c) }

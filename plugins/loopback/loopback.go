@@ -54,6 +54,6 @@ func Dial(f sdk.Factory, c host.Component) host.Dial {
 			end()
 			return nil, err
 		}
-		return &host.Session{Conn: calls, Close: end, Traits: host.TraitsOf(configured)}, nil
+		return &host.Session{Conn: calls, Close: end, Abilities: wire.AbilitiesFrom(configured)}, nil
 	}
 }

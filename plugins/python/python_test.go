@@ -20,6 +20,7 @@ import (
 	"github.com/quartet-sched/quartet/internal/pythontest"
 	"github.com/quartet-sched/quartet/plugins/host"
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
+	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
 // interpreter finds a Python with what the SDK needs, and makes the SDK importable.
@@ -68,7 +69,7 @@ func (r *ring) dial(c host.Component) host.Dial {
 		p := r.processes[r.next%instances]
 		r.next++
 		answer, err := host.Configure(ctx, p.Conn, c, false)
-		return &host.Session{Conn: p.Conn, Close: func() {}, LastWords: p.LastWords, Traits: host.TraitsOf(answer)}, err
+		return &host.Session{Conn: p.Conn, Close: func() {}, FinalOutput: p.FinalOutput, Abilities: wire.AbilitiesFrom(answer)}, err
 	}
 }
 

@@ -18,41 +18,43 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// The stages and languages that New knows.
+// Stages and Languages list the values of Plugin.Stage and Plugin.Language.
 var (
 	Stages    = []string{"admission", "allocation", "placement", "elasticity", "scaler"}
 	Languages = []string{"go", "python"}
 )
 
-// Plugin is what New writes.
+// Plugin describes the plugin that New writes.
 type Plugin struct {
-	Name     string // lower case letters, digits and "-"
-	Stage    string // one of Stages
-	Language string // one of Languages
-	Version  string // of Quartet that the plugin is built against, such as v0.1.0
-	// Replace is a checkout of Quartet to build against in place of a published version; empty for none.
+	Name     string // Name of the plugin: lower case letters, digits and "-".
+	Stage    string // Stage of its policy, one of Stages.
+	Language string // Language it is written in, one of Languages.
+	// Version of Quartet that a plugin in Go requires, such as v0.1.0; see RequiredVersion.
+	Version string
+	// Replace is the folder of a checkout of Quartet that a plugin in Go builds against instead of Version, absolute or relative to
+	// the working directory; empty builds against Version. New writes it relative to the folder of the plugin.
 	Replace string
 }
 
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// Type is the type of the policy in configs.
+// Type returns the type of the policy, as configs name it.
 func (p Plugin) Type() string { return strings.ReplaceAll(p.Name, "-", "_") }
 
-// Script is the file of a plugin in Python.
+// Script returns the name of the file that holds a plugin in Python.
 func (p Plugin) Script() string { return p.Type() + ".py" }
 
-// Service is the Go interface of the stage, without its package.
+// Service returns the name of the Go interface of the stage in package core.
 func (p Plugin) Service() string {
 	return map[string]string{
 		"admission": "Admitter", "allocation": "Allocator", "placement": "Placer", "elasticity": "Elasticity", "scaler": "ClusterScaler",
 	}[p.Stage]
 }
 
-// Suite is the function of coretest that holds a policy of the stage to its contract.
+// Suite returns the name of the function of package coretest that tests a policy of the stage.
 func (p Plugin) Suite() string { return "Run" + strings.TrimPrefix(p.Service(), "Cluster") }
 
-// Slot is the path of the stage in a config, below pipeline.
+// Slot returns the YAML that selects the policy in a config, to stand below pipeline.
 func (p Plugin) Slot() string {
 	switch p.Stage {
 	case "elasticity":
@@ -66,15 +68,21 @@ func (p Plugin) Slot() string {
 	}
 }
 
-// New writes a plugin into a folder, which it makes, and returns the names of its files. It overwrites nothing.
+// New creates a folder, writes a plugin into it, and returns the names of its files. It fails rather than overwrite a file.
 func New(dir string, p Plugin) ([]string, error) {
 	switch {
 	case !namePattern.MatchString(p.Name):
-		return nil, fmt.Errorf("%q is no name of a plugin; use lower case letters, digits and \"-\"", p.Name)
+		return nil, fmt.Errorf("%q is not a valid plugin name; use lower case letters, digits and \"-\"", p.Name)
 	case !slices.Contains(Stages, p.Stage):
 		return nil, fmt.Errorf("there is no stage %q", p.Stage)
 	case !slices.Contains(Languages, p.Language):
 		return nil, fmt.Errorf("there are no templates for language %q", p.Language)
+	}
+	if p.Language == "go" && p.Replace != "" {
+		var err error
+		if p.Replace, err = relativeCheckout(dir, p.Replace); err != nil {
+			return nil, err
+		}
 	}
 	files, err := p.render()
 	if err != nil {
@@ -98,6 +106,7 @@ func New(dir string, p Plugin) ([]string, error) {
 	return names, nil
 }
 
+// file is a file of a plugin: its name in the folder of the plugin, its content and its permissions.
 type file struct {
 	name    string
 	content []byte
@@ -131,9 +140,6 @@ func (p Plugin) render() ([]file, error) {
 			files = append(files, f)
 		}
 	}
-	if p.Language == "go" && p.Replace != "" {
-		return p.pinDependencies(files)
-	}
 	return files, nil
 }
 
@@ -147,47 +153,4 @@ func (p Plugin) fileName(name string) string {
 		return p.Script()
 	}
 	return name
-}
-
-// pinDependencies takes the versions and hashes of all dependencies from the checkout, so that the plugin builds without
-// asking anybody for them.
-func (p Plugin) pinDependencies(files []file) ([]file, error) {
-	module, err := os.ReadFile(filepath.Join(p.Replace, "go.mod"))
-	if err != nil {
-		return nil, fmt.Errorf("read the checkout: %w", err)
-	}
-	if !bytes.HasPrefix(module, []byte("module github.com/quartet-sched/quartet\n")) {
-		return nil, fmt.Errorf("%s is no checkout of Quartet", p.Replace)
-	}
-	sums, err := os.ReadFile(filepath.Join(p.Replace, "go.sum"))
-	if err != nil {
-		return nil, fmt.Errorf("read the checkout: %w", err)
-	}
-	for i := range files {
-		if files[i].name == "go.mod" {
-			files[i].content = append(files[i].content, requirements(module)...)
-		}
-	}
-	return append(files, file{name: "go.sum", content: sums, mode: 0o644}), nil
-}
-
-// requirements are the require blocks of a go.mod, every line of them indirect.
-func requirements(module []byte) []byte {
-	var b bytes.Buffer
-	inside := false
-	for line := range strings.Lines(string(module)) {
-		switch {
-		case strings.HasPrefix(line, "require ("):
-			inside = true
-			b.WriteString("\n" + line)
-		case inside && strings.HasPrefix(line, ")"):
-			inside = false
-			b.WriteString(line)
-		case inside && strings.Contains(line, "// indirect"):
-			b.WriteString(line)
-		case inside:
-			b.WriteString(strings.TrimRight(line, "\n") + " // indirect\n")
-		}
-	}
-	return b.Bytes()
 }

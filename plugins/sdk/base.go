@@ -190,20 +190,7 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 	s.policy, s.view = policy, wire.Copy{}
 	s.lists = newLists()
 	answer.Exchange, answer.Channel = true, s.channel && q.GetChannel()
-	_, answer.Ends = policy.(core.Historian)
-	_, answer.Curves = policy.(core.CurveAdmitter)
-	_, answer.Reviews = policy.(core.Reviewer)
-	if p, speaks := policy.(core.Promiser); speaks {
-		answer.Promises = p.Promises()
-	}
-	if g, tells := policy.(core.Guarantor); tells {
-		told := g.Guarantees()
-		answer.Guarantees = told[:]
-	}
-	if f, follows := policy.(core.ReportFollower); follows {
-		answer.FollowsReports = f.FollowsReports()
-	}
-	answer.Changing, answer.Reports = true, true
+	wire.AbilitiesOf(policy).Report(answer)
 	return answer, nil
 }
 

@@ -51,7 +51,7 @@ func endWithHost() {
 }
 
 // newGRPCServer is called before go-plugin takes stdout and stderr over. From the first call on both are the real stderr
-// again: what a policy prints is then told at once, even by a process that is about to die.
+// again: what a policy prints is then written at once, even by a process that is about to die.
 func (s *server) newGRPCServer(options []grpc.ServerOption) *grpc.Server {
 	stderr := os.Stderr
 	takeBack := sync.OnceFunc(func() { os.Stdout, os.Stderr = stderr, stderr })

@@ -11,7 +11,7 @@ import (
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
-// lists are those that the two ends send each other by their edits. A full view starts them anew.
+// lists are the lists that the two ends send each other as edits. A full view starts them anew.
 type lists struct {
 	waiting   wire.Receiver[core.JobID]
 	grantsIn  wire.Receiver[core.Grant]
@@ -128,7 +128,7 @@ func (s admission) verdicts(ctx context.Context, policy core.Admitter, jobs []*c
 	return curves.AdmitCandidates(ctx, &s.view.View, s.view.Candidates, waiting)
 }
 
-// responded tells when the host did not tell what a job does with accelerators.
+// responded fails for a job whose response the host did not send.
 func (s *server) responded(jobs []core.Candidate) error {
 	for _, c := range jobs {
 		if c.Response == nil {

@@ -18,11 +18,11 @@ const EnvChannel = "QUARTET_CHANNEL"
 // Frame is an ExchangeRequest or an ExchangeResponse, as the two ends of a channel read and write it: with the message in
 // it still to be decoded, and without a copy of it.
 type Frame struct {
-	Method string // requests only
-	Call   uint64
-	Code   uint32 // answers only, like Error
-	Error  string
-	// Message is encoded. That of a received frame is valid until the next one is received.
+	Method string // Method is the full name of the call, in requests only.
+	Call   uint64 // Call numbers the calls of a channel, from 1.
+	Code   uint32 // Code is the gRPC status code of a call that failed, in answers only; 0 for none.
+	Error  string // Error is the message of that status.
+	// Message is the request or the answer, encoded. That of a received frame is valid until the next one is received.
 	Message []byte
 }
 

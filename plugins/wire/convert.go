@@ -198,8 +198,8 @@ func measurementsTo(measured []core.Measurement) []*stagev1.Measurement {
 	})
 }
 
-func measurementsFrom(told []*stagev1.Measurement) []core.Measurement {
-	return each(told, func(m *stagev1.Measurement) core.Measurement {
+func measurementsFrom(list []*stagev1.Measurement) []core.Measurement {
+	return each(list, func(m *stagev1.Measurement) core.Measurement {
 		return core.Measurement{
 			Accelerator: m.GetAccelerator(), Nodes: int(m.GetNodes()), Replicas: int(m.GetReplicas()), PerDevice: int(m.GetPerDevice()), PassSeconds: m.GetPassSeconds(), StepSeconds: m.GetStepSeconds(),
 			Count: int(m.GetCount()), Spread: m.GetSpread(),

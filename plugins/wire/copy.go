@@ -12,8 +12,8 @@ import (
 
 // Copy is a view kept up to date by updates: what an Encoder sends at one end is View at the other.
 type Copy struct {
-	View       core.View
-	Candidates []core.Candidate // the active jobs, with their responses where they are told
+	View       core.View        // View as it was at the last update.
+	Candidates []core.Candidate // Candidates are the active jobs, with their responses where these were sent.
 
 	started  bool
 	sequence uint64
@@ -24,20 +24,13 @@ type Copy struct {
 	pending  map[core.JobID]*core.Response // of the jobs that are not admitted yet
 }
 
-// Apply brings the copy up to date. It reports false, and changes nothing, when the update is for another copy.
+// Apply brings the copy up to date. It returns false, and changes nothing, when the update is for another copy.
 func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 	if !u.GetFull() && (!c.started || u.GetSequence() != c.sequence+1) {
 		return false, nil
 	}
 	if u.GetFull() {
-		*c = Copy{
-			started: true, tables: map[uint32]*core.StepTimes{}, truths: map[uint32]*core.Truth{}, feels: map[uint32]*core.Sensitivity{},
-			pairs: map[uint32]*core.PairTable{}, pending: map[core.JobID]*core.Response{},
-		}
-		c.View.Cluster = &core.Cluster{
-			Accelerators: u.GetAccelerators(), Pools: poolsFrom(u.GetPools()), Sharing: sharingFrom(u.GetSharing()), MaxOwners: int(u.GetMaxOwners()),
-			OversubscribesMemory: u.GetOversubscribesMemory(), CountsResources: u.GetCountsResources(),
-		}
+		c.begin(u)
 	}
 	c.sequence = u.GetSequence()
 	v := &c.View
@@ -47,6 +40,27 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 	if err := c.nodes(u); err != nil {
 		return false, err
 	}
+	c.addTables(u)
+	if err := c.jobs(u); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// begin forgets the copy, and takes the cluster of a full update but for its nodes.
+func (c *Copy) begin(u *stagev1.ViewUpdate) {
+	*c = Copy{
+		started: true, tables: map[uint32]*core.StepTimes{}, truths: map[uint32]*core.Truth{}, feels: map[uint32]*core.Sensitivity{},
+		pairs: map[uint32]*core.PairTable{}, pending: map[core.JobID]*core.Response{},
+	}
+	c.View.Cluster = &core.Cluster{
+		Accelerators: u.GetAccelerators(), Pools: poolsFrom(u.GetPools()), Sharing: sharingFrom(u.GetSharing()), MaxOwners: int(u.GetMaxOwners()),
+		OversubscribesMemory: u.GetOversubscribesMemory(), CountsResources: u.GetCountsResources(),
+	}
+}
+
+// addTables keeps the tables that specifications refer to by their numbers.
+func (c *Copy) addTables(u *stagev1.ViewUpdate) {
 	for _, t := range u.GetStepTimes() {
 		c.tables[t.GetTable()] = stepTimesFrom(t)
 	}
@@ -59,24 +73,29 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 	for _, t := range u.GetPairs() {
 		c.pairs[t.GetTable()] = pairsFrom(t)
 	}
+}
+
+// jobs applies what an update says of jobs: those submitted, changed, ended, and touched by an event.
+func (c *Copy) jobs(u *stagev1.ViewUpdate) error {
 	if err := c.submit(u.GetSubmitted()); err != nil {
-		return false, err
+		return err
 	}
 	for _, m := range u.GetJobs() {
 		if err := c.job(m); err != nil {
-			return false, err
+			return err
 		}
 	}
 	for _, id := range u.GetEnded() {
 		if err := c.end(core.JobID(id)); err != nil {
-			return false, err
+			return err
 		}
 	}
+	v := &c.View
 	v.Changed = v.Changed[:0]
 	for _, id := range u.GetChanged() {
 		v.Changed = append(v.Changed, core.JobID(id))
 	}
-	return true, nil
+	return nil
 }
 
 func (c *Copy) nodes(u *stagev1.ViewUpdate) error {
@@ -226,7 +245,7 @@ func (c *Copy) count(j *core.Job, by int) {
 	delete(c.pending, j.ID)
 }
 
-// Candidate is a job, admitted or not, with its response if it was told.
+// Candidate returns a job, admitted or not, with its response if one was sent.
 func (c *Copy) Candidate(j *core.Job) core.Candidate {
 	if at, found := c.find(j.ID); found {
 		return c.Candidates[at]
@@ -234,7 +253,7 @@ func (c *Copy) Candidate(j *core.Job) core.Candidate {
 	return core.Candidate{Job: j, Response: c.pending[j.ID]}
 }
 
-// Shown are the jobs that a scaler is shown: the active ones, and those that are not admitted for want of nodes, by JobID.
+// Shown returns the jobs that a scaler sees: the active ones, and those that are not admitted for want of nodes, by JobID.
 func (c *Copy) Shown() []core.Candidate {
 	if len(c.pending) == 0 {
 		return c.Candidates

@@ -10,9 +10,9 @@ import (
 // Sender encodes a list of items, at most one for each job, as an edit of the list before. Lists that break this rule are
 // sent all the same, so that whoever checks them sees them. The zero Sender has sent the empty list.
 type Sender[T any] struct {
-	Job   func(*T) core.JobID
-	Equal func(a, b *T) bool
-	Clone func(T) T // of what the item refers to, so that the sender can keep it
+	Job   func(*T) core.JobID // Job returns the job that an item is about.
+	Equal func(a, b *T) bool  // Equal reports whether two items are the same.
+	Clone func(T) T           // Clone copies an item and what it refers to, so that the sender can keep it.
 
 	old, next []T
 	at        []int32 // by job: 1 + index in old, 0 for none

@@ -11,11 +11,11 @@ import (
 // Encoder sends a view to one plugin: whole the first time, by its changes from then on. What it sends in a round grows
 // with the jobs that changed, not with the jobs there are.
 type Encoder struct {
-	// Plain leaves out what a plugin built before ConfigureResponse.changing refuses: it is told of a node with unusable devices,
-	// or one that is provisioned or gone, as one that is down.
+	// Plain leaves out what a plugin built before ConfigureResponse.changing refuses: a node with unusable devices, or one that is
+	// provisioned or gone, is sent as one that is down.
 	Plain bool
-	// Reports tells what jobs report, that an active job is pending again, and each reason by its name. A plugin built before
-	// ConfigureResponse.reports is told of no report, of such a job by a full update, and of reasons by those that it knows.
+	// Reports sends what jobs report, that an active job is pending again, and each reason by its name. To a plugin built before
+	// ConfigureResponse.reports no report is sent, such a job is sent by a full update, and reasons by the nearest that it knows.
 	Reports bool
 
 	cluster       *core.Cluster // of the last full update; nil for none
@@ -43,7 +43,7 @@ type nodeState struct {
 	expected float64
 }
 
-// state is what the plugin is told of a node.
+// state is what is sent of a node.
 func (e *Encoder) state(n *core.Node) nodeState {
 	if e.Plain && (n.Health > core.Down || n.Unusable != 0) {
 		return nodeState{health: stagev1.Health_HEALTH_DOWN}
@@ -83,14 +83,14 @@ func (e *Encoder) edited(v *core.View, changes []core.JobID) bool {
 	return false
 }
 
-// SendAgain has the jobs of the last update be part of the next one, which tells their responses.
+// SendAgain has the jobs of the last update be part of the next one, with their responses.
 func (e *Encoder) SendAgain() { e.again = append(e.again, e.changed...) }
 
 // Reset makes the next update a full one.
 func (e *Encoder) Reset() { e.cluster = nil }
 
 // Encode returns the update that brings the plugin's copy up to v. candidates are those of an allocator or a scaler, or of an admitter that looks
-// at curves, which is also told those of the waiting jobs that it is asked about; nil for others. Both are in JobID order.
+// at curves, to which those of the waiting jobs that it is asked about are sent too; nil for others. Both are in JobID order.
 func (e *Encoder) Encode(v *core.View, candidates, waiting []core.Candidate) *stagev1.ViewUpdate {
 	changes, cursor, complete := v.ChangesSince(e.cursor)
 	u := &stagev1.ViewUpdate{
@@ -100,23 +100,11 @@ func (e *Encoder) Encode(v *core.View, candidates, waiting []core.Candidate) *st
 	e.cursor = cursor
 	e.sequence++
 	u.Sequence = e.sequence
-	e.changed = e.changed[:0]
 	if u.Full {
 		e.begin(v, u)
-		for id, j := range v.Jobs {
-			if j != nil && !j.State.Ended() {
-				e.changed = append(e.changed, core.JobID(id))
-			}
-		}
+		e.collectAll(v)
 	} else {
-		e.changed = append(append(e.changed, changes...), e.again...)
-		for i := range waiting { // of one that was asked about before, or not asked about when it changed
-			if !e.told(waiting[i].Response) {
-				e.changed = append(e.changed, waiting[i].ID)
-			}
-		}
-		slices.Sort(e.changed)
-		e.changed = slices.Compact(e.changed)
+		e.collect(changes, waiting)
 		e.encodeHealth(v, u)
 	}
 	e.again = e.again[:0]
@@ -124,23 +112,51 @@ func (e *Encoder) Encode(v *core.View, candidates, waiting []core.Candidate) *st
 		if j := v.Job(id); j != nil && !j.State.Ended() { // one that this round rejected is still there
 			u.Jobs = append(u.Jobs, e.job(u, j, candidates, waiting))
 		} else if int(id) < len(e.known) && e.known[id] != nil {
-			e.known[id] = nil
-			if int(id) < len(e.measured) {
-				e.measured[id] = nil
-			}
-			if int(id) < len(e.reported) {
-				e.reported[id] = nil
-			}
-			if int(id) < len(e.active) {
-				e.active[id] = false
-			}
+			e.forget(id)
 			u.Ended = append(u.Ended, int32(id))
-			if int(id) < len(e.responses) {
-				e.responses[id] = nil
-			}
 		}
 	}
 	return u
+}
+
+// collectAll makes changed every job that has not ended.
+func (e *Encoder) collectAll(v *core.View) {
+	e.changed = e.changed[:0]
+	for id, j := range v.Jobs {
+		if j != nil && !j.State.Ended() {
+			e.changed = append(e.changed, core.JobID(id))
+		}
+	}
+}
+
+// collect makes changed the jobs to send in an update that is not full: those that changed, those to be sent again, and waiting ones
+// whose response was not sent yet, because they were asked about before, or not asked about when they changed.
+func (e *Encoder) collect(changes []core.JobID, waiting []core.Candidate) {
+	e.changed = append(append(e.changed[:0], changes...), e.again...)
+	for i := range waiting {
+		if !e.sent(waiting[i].Response) {
+			e.changed = append(e.changed, waiting[i].ID)
+		}
+	}
+	slices.Sort(e.changed)
+	e.changed = slices.Compact(e.changed)
+}
+
+// forget drops what was sent of a job that ended.
+func (e *Encoder) forget(id core.JobID) {
+	e.known[id] = nil
+	if int(id) < len(e.measured) {
+		e.measured[id] = nil
+	}
+	if int(id) < len(e.reported) {
+		e.reported[id] = nil
+	}
+	if int(id) < len(e.active) {
+		e.active[id] = false
+	}
+	if int(id) < len(e.responses) {
+		e.responses[id] = nil
+	}
 }
 
 // begin makes u a full update.
@@ -218,7 +234,7 @@ func (e *Encoder) job(u *stagev1.ViewUpdate, j *core.Job, candidates, waiting []
 	return m
 }
 
-// tellMeasured tells what the job measured since it was sent last, and what later reports corrected.
+// encodeMeasured encodes what the job measured since it was sent last, and what later reports corrected.
 func (e *Encoder) encodeMeasured(m *stagev1.Job, j *core.Job) {
 	if len(j.Measured) == 0 && j.Gradients == (core.Gradients{}) {
 		return
@@ -282,7 +298,7 @@ func (e *Encoder) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec 
 	return m
 }
 
-// sharing tells what a job gains from CPUs and memory, and what it keeps beside another.
+// sharing encodes what a job gains from CPUs and memory, and what it keeps beside another.
 func (e *Encoder) sharing(u *stagev1.ViewUpdate, m *stagev1.JobSpec, s *core.JobSpec) {
 	if s.Sensitivity != nil {
 		if e.feels[s.Sensitivity] == 0 {
@@ -326,8 +342,8 @@ func (e *Encoder) response(r *core.Response) *stagev1.Response {
 	return responseTo(r)
 }
 
-// told reports whether a response is the one sent last.
-func (e *Encoder) told(r *core.Response) bool {
+// sent reports whether a response is the one sent last.
+func (e *Encoder) sent(r *core.Response) bool {
 	if int(r.Job) >= len(e.responses) || e.responses[r.Job] == nil {
 		return false
 	}

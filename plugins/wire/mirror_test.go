@@ -15,50 +15,50 @@ import (
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
-// mirror is a stage that keeps a copy of its view by what a Encoder tells, and refuses to answer when they differ.
+// mirror is a stage that keeps a copy of its view by what an Encoder sends, and refuses to answer when they differ.
 type mirror struct {
-	encoder wire.Encoder // that tells reports
+	encoder wire.Encoder // sends reports, too
 	copy    wire.Copy
 	bytes   int  // of the last update
-	full    bool // it told everything
+	full    bool // it was a full one
 }
 
-// look tells the view through the wire and compares what arrived.
+// look sends the view over the wire and compares what arrives.
 func (m *mirror) look(v *core.View, candidates, waiting []core.Candidate) error {
 	m.encoder.Reports = true
 	message, err := proto.Marshal(m.encoder.Encode(v, candidates, waiting))
 	if err != nil {
 		return err
 	}
-	heard := new(stagev1.ViewUpdate)
-	if err := proto.Unmarshal(message, heard); err != nil {
+	received := new(stagev1.ViewUpdate)
+	if err := proto.Unmarshal(message, received); err != nil {
 		return err
 	}
-	m.bytes, m.full = len(message), heard.GetFull()
-	if known, err := m.copy.Apply(heard); err != nil || !known {
-		return errors.Join(errors.New("the update was not taken"), err)
+	m.bytes, m.full = len(message), received.GetFull()
+	if known, err := m.copy.Apply(received); err != nil || !known {
+		return errors.Join(errors.New("the update was not applied"), err)
 	}
-	if diff := cmp.Diff(living(v), &m.copy.View, equal...); diff != "" {
-		return errors.New("view -told +heard:\n" + diff)
+	if diff := difference(living(v), &m.copy.View); diff != "" {
+		return errors.New("view -sent +received:\n" + diff)
 	}
 	if candidates != nil {
-		if diff := cmp.Diff(candidates, m.copy.Candidates, equal...); diff != "" {
-			return errors.New("candidates -told +heard:\n" + diff)
+		if diff := difference(candidates, m.copy.Candidates); diff != "" {
+			return errors.New("candidates -sent +received:\n" + diff)
 		}
 	}
-	var heardWaiting []core.Candidate
+	var receivedWaiting []core.Candidate
 	for _, c := range waiting {
-		heardWaiting = append(heardWaiting, m.copy.Candidate(m.copy.View.Job(c.ID)))
+		receivedWaiting = append(receivedWaiting, m.copy.Candidate(m.copy.View.Job(c.ID)))
 	}
-	if diff := cmp.Diff(waiting, heardWaiting, equal...); diff != "" {
-		return errors.New("waiting -told +heard:\n" + diff)
+	if diff := difference(waiting, receivedWaiting); diff != "" {
+		return errors.New("waiting -sent +received:\n" + diff)
 	}
 	return nil
 }
 
 var equal = cmp.Options{cmpopts.EquateNaNs(), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(core.View{})}
 
-// living is the view without the jobs that this very round rejected, which are not told.
+// living is the view without the jobs that this very round rejected, which are not sent.
 func living(v *core.View) *core.View {
 	l := *v
 	l.Jobs = make([]*core.Job, len(v.Jobs))
@@ -70,12 +70,12 @@ func living(v *core.View) *core.View {
 	return &l
 }
 
-// Admit admits everybody.
+// Admit admits every job.
 func (m *mirror) Admit(_ context.Context, v *core.View, _ []*core.Job) ([]core.Verdict, error) {
 	return nil, m.look(v, nil, nil)
 }
 
-// curveMirror is a mirror that is told what jobs do with accelerators. It defers and rejects some, so that responses change while jobs wait.
+// curveMirror is a mirror that looks at what jobs do with accelerators. It defers and rejects some, so that responses change while jobs wait.
 type curveMirror struct{ mirror }
 
 // AdmitCandidates admits a job in one of three rounds, and rejects every seventh.
@@ -135,8 +135,8 @@ func (m *mirror) Scale(_ context.Context, v *core.View, plan *core.Plan) (core.C
 	if err := m.look(v, admitted, awaiting); err != nil || plan.Candidates == nil {
 		return core.ClusterTarget{}, err
 	}
-	if diff := cmp.Diff(plan.Candidates, m.copy.Shown(), equal...); diff != "" {
-		return core.ClusterTarget{}, errors.New("shown -told +heard:\n" + diff)
+	if diff := difference(plan.Candidates, m.copy.Shown()); diff != "" {
+		return core.ClusterTarget{}, errors.New("shown -sent +received:\n" + diff)
 	}
 	return core.ClusterTarget{}, nil
 }

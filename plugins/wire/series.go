@@ -8,7 +8,7 @@ import (
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
 )
 
-// encodeReported tells what a job reported since it was sent last, and what it took back.
+// encodeReported encodes what a job reported since it was sent last, and what it took back.
 func (e *Encoder) encodeReported(m *stagev1.Job, j *core.Job) {
 	if !e.Reports || len(j.Reported) == 0 {
 		return
@@ -40,8 +40,8 @@ func (e *Encoder) encodeReported(m *stagev1.Job, j *core.Job) {
 }
 
 // reported takes in what a job reported since it was sent last.
-func (c *Copy) reported(j *core.Job, told []*stagev1.Series) error {
-	for _, m := range told {
+func (c *Copy) reported(j *core.Job, list []*stagev1.Series) error {
+	for _, m := range list {
 		at := slices.IndexFunc(j.Reported, func(s core.Series) bool { return s.Metric == m.GetMetric() })
 		if at < 0 {
 			at = len(j.Reported)

@@ -48,8 +48,8 @@ func Sharings(ways []core.Sharing) []stagev1.Sharing {
 // this build does.
 func SharingsFrom(m []stagev1.Sharing) []core.Sharing {
 	var ways []core.Sharing
-	for _, told := range m {
-		if s := sharingFrom(told); s.Known() {
+	for _, sent := range m {
+		if s := sharingFrom(sent); s.Known() {
 			ways = append(ways, s)
 		}
 	}

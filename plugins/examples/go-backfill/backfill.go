@@ -12,8 +12,10 @@ import (
 
 // Config configures New.
 type Config struct {
+	// Slack multiplies the time in s that a job is expected to take, before it may pass the first in line.
 	Slack float64 `config:"slack" doc:"Factor on the time that a job is expected to take, before it may pass the first in line." min:"0"`
-	Depth int     `config:"depth" doc:"Jobs behind the first in line that are looked at; 0 for all." min:"0"`
+	// Depth is how many jobs behind the first in line are looked at; 0 for all.
+	Depth int `config:"depth" doc:"Jobs behind the first in line that are looked at; 0 for all." min:"0"`
 }
 
 // New serves jobs in order of submission without preemption, and lets later ones pass the first in line as long as they
