@@ -3,11 +3,17 @@ package quartet
 import (
 	"github.com/quartet-sched/quartet/admission"
 	"github.com/quartet-sched/quartet/allocation"
+	"github.com/quartet-sched/quartet/allocation/elasticflow"
+	"github.com/quartet-sched/quartet/allocation/gandiva"
 	"github.com/quartet-sched/quartet/allocation/gavel"
+	"github.com/quartet-sched/quartet/allocation/gpufraction"
+	"github.com/quartet-sched/quartet/allocation/lucid"
 	"github.com/quartet-sched/quartet/allocation/matching"
 	"github.com/quartet-sched/quartet/allocation/muri"
 	"github.com/quartet-sched/quartet/allocation/pollux"
 	"github.com/quartet-sched/quartet/allocation/sia"
+	"github.com/quartet-sched/quartet/allocation/themis"
+	"github.com/quartet-sched/quartet/allocation/tiresias"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/sim"
@@ -60,19 +66,19 @@ func Builtins() Catalog {
 			allocation.NewAntMan(),
 			allocation.NewSRTF(),
 			allocation.NewLAS(),
-			allocation.NewTiresias(),
+			tiresias.New(),
 			allocation.NewElasticDP(),
 			allocation.NewElasticFIFO(),
 			allocation.NewElasticSRTF(),
 			allocation.NewElasticTiresias(),
-			allocation.NewElasticFlow(),
-			allocation.NewGPUFraction(),
+			elasticflow.New(),
+			gpufraction.New(),
 			allocation.NewEDF(),
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
-			allocation.NewThemis(),
-			allocation.NewLucid(),
-			allocation.NewGandiva(),
+			themis.New(),
+			lucid.New(),
+			gandiva.New(),
 			allocation.NewDRF(),
 			allocation.NewTetris(),
 			allocation.NewFTF(),
