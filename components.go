@@ -21,6 +21,8 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
 	"github.com/quartet-sched/quartet/placement"
+	"github.com/quartet-sched/quartet/placement/antman"
+	"github.com/quartet-sched/quartet/placement/gandivaaffinity"
 )
 
 // Builtins is the one list of every built-in component: a new policy is one more line here. Backends of real machines are
@@ -116,8 +118,8 @@ func Builtins() Catalog {
 			placement.NewClustering(),
 			placement.NewRandom(),
 			placement.NewTailEviction(),
-			placement.NewGandivaAffinity(),
-			placement.NewAntMan(),
+			gandivaaffinity.New(),
+			antman.New(),
 			placement.NewSynergy(),
 		},
 		Elasticity: []core.Factory[core.Elasticity]{

@@ -1,4 +1,4 @@
-package placement
+package gandivaaffinity
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package placement
+package antman
 
 import (
 	"maps"
@@ -13,7 +13,7 @@ var _ core.Forker = (*antMan)(nil)
 // Fork goes on with who keeps which nodes, and with the sums. O(nodes + devices + jobs that run, where loads are summed).
 func (p *antMan) Fork(*rand.Rand) any {
 	f := &antMan{
-		AntManConfig: p.AntManConfig, forgetful: p.forgetful,
+		Config: p.Config, forgetful: p.forgetful,
 		keeper: slices.Clone(p.keeper), whole: slices.Clone(p.whole), keeps: maps.Clone(p.keeps),
 		sums: slices.Clone(p.sums), on: maps.Clone(p.on), // whose seats are replaced, never changed
 	}

@@ -1,4 +1,4 @@
-package placement
+package antman
 
 import (
 	"cmp"
@@ -25,11 +25,11 @@ func among(of []int, in pool) (sum int) {
 
 // eachPool tries one type after the other, and all together for a job that mixes types and is too large for each, until one will do.
 func (p *antMan) eachPool(v *core.View, g *core.Grant, try func(pool) bool) bool {
-	p.in = zeroed(p.in, len(p.free))
-	for t := range p.free {
+	p.in = zeroed(p.in, len(p.Free))
+	for t := range p.Free {
 		only := core.AcceleratorID(t)
 		p.in[t] = true
-		if p.seater.open(v, g, only) && try(pool{p.in, only}) {
+		if p.Open(v, g, only) && try(pool{p.in, only}) {
 			return true
 		}
 		p.in[t] = false
@@ -44,7 +44,7 @@ func (p *antMan) eachPool(v *core.View, g *core.Grant, try func(pool) bool) bool
 		return false
 	}
 	for t := range p.in {
-		p.in[t] = p.seater.open(v, g, core.AcceleratorID(t))
+		p.in[t] = p.Open(v, g, core.AcceleratorID(t))
 	}
 	return try(pool{p.in, core.AnyAccelerator})
 }
@@ -165,7 +165,7 @@ func (p *antMan) takeOn(j *core.Job, n core.NodeID, most int) int {
 		devices |= rest.Lowest(min(short, rest.Count()))
 	}
 	if devices != 0 {
-		p.seats = append(p.seats, core.Seat{Node: n, Devices: devices})
+		p.Seats = append(p.Seats, core.Seat{Node: n, Devices: devices})
 	}
 	return devices.Count()
 }
@@ -306,9 +306,9 @@ func (p *antMan) joinOthers(v *core.View, g *core.Grant, in pool) bool {
 	})
 	for k, at := range p.choices {
 		if k == 0 || at.node != p.choices[k-1].node {
-			p.seats = append(p.seats, core.Seat{Node: at.node})
+			p.Seats = append(p.Seats, core.Seat{Node: at.node})
 		}
-		p.seats[len(p.seats)-1].Devices |= 1 << at.device
+		p.Seats[len(p.Seats)-1].Devices |= 1 << at.device
 	}
 	return true
 }

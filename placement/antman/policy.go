@@ -1,14 +1,15 @@
-package placement
+package antman
 
 import (
 	"context"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/policykit/seating"
 )
 
-// AntManConfig configures NewAntMan.
-type AntManConfig struct {
+// Config configures New.
+type Config struct {
 	Opportunistic int    `config:"opportunistic_per_device" doc:"how many opportunistic jobs may be on a device at most, with or without a guaranteed one; of cluster.max_owners one is always left for that" min:"1" max:"63"`
 	Loads         string `config:"loads" doc:"how full devices are, of which opportunistic jobs take the emptiest: counted, by the jobs on them now; summed, by a running sum, 0.9 for an opportunistic and 0.1 for a guaranteed job, in which rounding errors stay and decide between devices that are alike, as in the simulator of Muri; for reproductions" enum:"counted|summed"`
 	Keeps         string `config:"keeps" doc:"where a guaranteed job starts that fitted nowhere: any, on the first node with enough that no job before it keeps; first, only on the node that it keeps, which it chose first, as in the simulator of Muri; for reproductions" enum:"any|first"`
@@ -26,7 +27,7 @@ const (
 	keepsFirst = "first"
 )
 
-// NewAntMan seats guaranteed jobs without regard to the others, and opportunistic ones, those of best effort, on devices of guaranteed jobs or idle ones.
+// New seats guaranteed jobs without regard to the others, and opportunistic ones, those of best effort, on devices of guaranteed jobs or idle ones.
 //
 // A guaranteed job has devices without another guaranteed one. It goes to the first node with enough of them. One that finds no such node keeps the node with
 // most of them to itself until it fits there, or on another that no job before it keeps (keeps); a job larger than a node keeps idle nodes, one by one, until they are enough.
@@ -45,7 +46,7 @@ const (
 // allocation's, for jobs of unlike size share: of a group, one job is seated. O(devices) a round, and for each job that is seated anew, or is the first to
 // ask in vain for so many devices with so much memory, O(nodes) if it is guaranteed, with the devices of those nodes that have enough, and O(devices × log devices) if it is
 // opportunistic. All others that wait cost a look at what is remembered. 10,000 that wait for 4,096 full devices take 1 ms (BenchmarkAntMan).
-func NewAntMan() core.Factory[core.Placer] {
+func New() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "antman",
 		Sharing: []core.Sharing{core.TimeSlice},
@@ -54,15 +55,15 @@ func NewAntMan() core.Factory[core.Placer] {
 		Description: "A guaranteed job has devices without another guaranteed one, on the first node with enough, and keeps a node to itself until it fits. Opportunistic jobs, those of best effort, go to " +
 			"devices with the fewest opportunistic jobs, idle ones first, and yield where memory or owners do not suffice. O(devices + waiting jobs + jobs that ask for different things × nodes) a round.",
 		Source: "Xiao et al., AntMan, OSDI'20, and its imitation in the simulator of Muri",
-	}, AntManConfig{Opportunistic: 1, Loads: loadsCounted, Keeps: keepsAny}, func(c AntManConfig, _ core.Settings) (core.Placer, error) {
-		return &antMan{AntManConfig: c}, nil
+	}, Config{Opportunistic: 1, Loads: loadsCounted, Keeps: keepsAny}, func(c Config, _ core.Settings) (core.Placer, error) {
+		return &antMan{Config: c}, nil
 	})
 }
 
 // antMan knows whose each device is.
 type antMan struct {
-	seater
-	AntManConfig
+	seating.Seater
+	Config
 	shares  core.Shares
 	alone   bool             // nobody shares
 	most    int              // opportunistic jobs on a device
@@ -145,7 +146,7 @@ func (p *antMan) Place(_ context.Context, v *core.View, grants []core.Grant) (co
 		p.stayAll(v, grants, others)
 		p.expect(grants)
 		p.seatAll(v, grants, func(int) bool { return true })
-		return p.seating(), nil
+		return p.Seating(), nil
 	}
 	p.stayAll(v, grants, owners)
 	p.lend(v, grants)
@@ -153,13 +154,13 @@ func (p *antMan) Place(_ context.Context, v *core.View, grants []core.Grant) (co
 	p.seatAll(v, grants, owners)
 	p.stayAll(v, grants, others)
 	p.seatAll(v, grants, others)
-	return p.seating(), nil
+	return p.Seating(), nil
 }
 
 // Standing is for ever, as that of every seater, unless somebody was refused: he may have room in the next round, for nodes that are kept change.
 func (p *antMan) Standing() core.Standing {
-	s := p.seater.Standing()
-	if len(p.unseated) > 0 {
+	s := p.Seater.Standing()
+	if len(p.Unseated) > 0 {
 		s.UntilSeconds = 0
 	}
 	return s
@@ -167,7 +168,7 @@ func (p *antMan) Standing() core.Standing {
 
 // prepare makes all devices of ready nodes nobody's, and forgets the last answer but for the nodes that are kept.
 func (p *antMan) prepare(v *core.View, grants []core.Grant) {
-	p.begin(v)
+	p.Begin(v)
 	p.shares.Reset(v.Cluster)
 	c := v.Cluster
 	p.alone = c.Sharing != core.TimeSlice || c.MaxOwners < 2
@@ -288,10 +289,10 @@ func (p *antMan) stayAll(v *core.View, grants []core.Grant, who func(int) bool) 
 func (p *antMan) stay(v *core.View, grants []core.Grant, i int) {
 	g := &grants[i]
 	j := v.Jobs[g.Job]
-	if j.Held != g.Replicas || j.Held == 0 || !within(v, g, j.Seats) || !j.Pinned && !p.may(j) || !p.shares.Occupy(j.JobSpec, j.Seats) {
+	if j.Held != g.Replicas || j.Held == 0 || !seating.Within(v, g, j.Seats) || !j.Pinned && !p.may(j) || !p.shares.Occupy(j.JobSpec, j.Seats) {
 		return
 	}
-	p.keep(v, g)
+	p.Keep(v, g)
 	p.settle(v, grants, i, j.Seats)
 }
 
@@ -324,7 +325,7 @@ func (p *antMan) settle(v *core.View, grants []core.Grant, i int, seats []core.S
 		t, usable := v.Cluster.Nodes[s.Node].Accelerator, p.shares.Usable(s.Node)
 		if !v.Jobs[grants[i].Job].BestEffort {
 			p.vacant[t] -= (s.Devices & usable &^ p.owned[s.Node]).Count()
-			p.free[v.Cluster.Nodes[s.Node].Accelerator] -= (s.Devices &^ p.owned[s.Node]).Count()
+			p.Free[v.Cluster.Nodes[s.Node].Accelerator] -= (s.Devices &^ p.owned[s.Node]).Count()
 			p.owned[s.Node] |= s.Devices
 			continue
 		}
@@ -345,8 +346,8 @@ func (p *antMan) refuseGroup(v *core.View, grants []core.Grant, i int) {
 	for k := range grants {
 		if g := &grants[k]; p.open[k] && g.Group == grants[i].Group {
 			p.open[k] = false
-			p.refuse(v, g, false)
-			p.unseated[len(p.unseated)-1].Message = "one job of a group is seated: here classes say who shares"
+			p.Refuse(v, g, false)
+			p.Unseated[len(p.Unseated)-1].Message = "one job of a group is seated: here classes say who shares"
 		}
 	}
 }
@@ -356,7 +357,7 @@ func (p *antMan) seatAll(v *core.View, grants []core.Grant, who func(int) bool) 
 		if !p.open[i] || !who(i) {
 			continue
 		}
-		g, first := &grants[i], len(p.seats)
+		g, first := &grants[i], len(p.Seats)
 		seated := false
 		if v.Jobs[g.Job].BestEffort {
 			seated = p.eachPool(v, g, func(in pool) bool { return p.joinOthers(v, g, in) })
@@ -365,15 +366,15 @@ func (p *antMan) seatAll(v *core.View, grants []core.Grant, who func(int) bool) 
 		}
 		if !seated {
 			p.open[i] = false
-			p.refuse(v, g, false)
-			p.explain(v, g, &p.unseated[len(p.unseated)-1])
-			p.close(v, g)
+			p.Refuse(v, g, false)
+			p.explain(v, g, &p.Unseated[len(p.Unseated)-1])
+			p.Close(v, g)
 			continue
 		}
 		p.open[i] = false
-		seats := p.seats[first:len(p.seats):len(p.seats)]
+		seats := p.Seats[first:len(p.Seats):len(p.Seats)]
 		p.shares.Occupy(v.Jobs[g.Job].JobSpec, seats)
-		p.placed = append(p.placed, core.Placement{Job: g.Job, Seats: seats})
+		p.Placed = append(p.Placed, core.Placement{Job: g.Job, Seats: seats})
 		p.settle(v, grants, i, seats)
 		p.refuseGroup(v, grants, i)
 	}
@@ -385,7 +386,7 @@ func (p *antMan) explain(v *core.View, g *core.Grant, verdict *core.Verdict) {
 	if j.BestEffort && !p.alone && verdict.Reason != core.AcceleratorMissing && verdict.Reason != core.BlockedByEarlier {
 		room := 0
 		for t := range p.spare {
-			if p.seater.open(v, g, core.AcceleratorID(t)) {
+			if p.Open(v, g, core.AcceleratorID(t)) {
 				room = max(room, p.spare[t])
 			}
 		}
@@ -397,7 +398,7 @@ func (p *antMan) explain(v *core.View, g *core.Grant, verdict *core.Verdict) {
 		p.eachPool(v, g, func(in pool) bool {
 			memory, short := p.memoryFor(v, g, in)
 			if short {
-				blameDeviceMemory(verdict, j.DeviceMemoryGB, memory)
+				seating.BlameDeviceMemory(verdict, j.DeviceMemoryGB, memory)
 			}
 			return short
 		})
@@ -438,13 +439,13 @@ func (p *antMan) memoryFor(v *core.View, g *core.Grant, in pool) (gigabytes floa
 			}
 		default:
 			if len(p.memory) >= g.Replicas {
-				gigabytes, found = max(gigabytes, least(p.memory, g.Replicas)), true
+				gigabytes, found = max(gigabytes, seating.Least(p.memory, g.Replicas)), true
 			}
 			p.memory = p.memory[:0]
 		}
 	}
 	if len(p.memory) >= g.Replicas {
-		gigabytes, found = least(p.memory, g.Replicas), true
+		gigabytes, found = seating.Least(p.memory, g.Replicas), true
 	}
 	return gigabytes, found && gigabytes < j.DeviceMemoryGB
 }

@@ -1,4 +1,4 @@
-package placement
+package gandivaaffinity
 
 import (
 	"context"
@@ -6,16 +6,17 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/policykit/seating"
 )
 
-// GandivaAffinityConfig configures NewGandivaAffinity.
-type GandivaAffinityConfig struct {
+// Config configures New.
+type Config struct {
 	Migrate    bool `config:"migrate" doc:"move a running job from several nodes to one as soon as one has room"`
 	Defragment bool `config:"defragment" doc:"where no node has room for a job, and all together have, move those of the node with most free devices to others"`
 	Spread     bool `config:"spread" doc:"seat a job on several nodes rather than have it wait for one"`
 }
 
-// NewGandivaAffinity seats jobs on nodes with jobs of their size, and moves running ones for the sake of others.
+// New seats jobs on nodes with jobs of their size, and moves running ones for the sake of others.
 //
 // The affinity of a node is the size, in replicas, of the jobs on it. A job that fits on one node goes, of those with room for it, to one of its own affinity, or else
 // to an idle one, or else to any other; of several to that with the least demand for each device, and of these to the lowest. A job that ran before goes back to the
@@ -27,7 +28,7 @@ type GandivaAffinityConfig struct {
 //
 // Source: Xiao et al., Gandiva, OSDI'18, from descriptions; there a node without a job keeps no affinity either, and when to defragment is not published. Who shares devices is
 // the allocation's matter. O(nodes) for each new seating, O(nodes × jobs) for one that defragments.
-func NewGandivaAffinity() core.Factory[core.Placer] {
+func New() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "gandiva_affinity",
 		Sharing: []core.Sharing{core.TimeSlice},
@@ -35,14 +36,14 @@ func NewGandivaAffinity() core.Factory[core.Placer] {
 		Description: "Of nodes with room, one whose jobs are of the same size, then an idle one, then any, the one with the least demand. Jobs that return get the devices they had. " +
 			"Running jobs are moved from several nodes to one, and out of the way of a job that no node has room for. O(nodes) for each new seating, O(nodes × jobs) for one that moves others.",
 		Source: "Xiao et al., Gandiva, OSDI'18",
-	}, GandivaAffinityConfig{Migrate: true, Defragment: true, Spread: true}, func(c GandivaAffinityConfig, _ core.Settings) (core.Placer, error) {
-		return &gandivaAffinity{GandivaAffinityConfig: c, last: map[core.JobID][]core.Seat{}}, nil
+	}, Config{Migrate: true, Defragment: true, Spread: true}, func(c Config, _ core.Settings) (core.Placer, error) {
+		return &gandivaAffinity{Config: c, last: map[core.JobID][]core.Seat{}}, nil
 	})
 }
 
 type gandivaAffinity struct {
-	seater
-	GandivaAffinityConfig
+	seating.Seater
+	Config
 	last      map[core.JobID][]core.Seat // what jobs were seated on last, other than where they stayed
 	residents []resident
 	hosts     []host // by node
@@ -77,30 +78,30 @@ type move struct {
 }
 
 func (p *gandivaAffinity) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
-	p.begin(v)
+	p.Begin(v)
 	p.residents, p.moved = p.residents[:0], false
 	for i := 0; i < len(grants); {
 		group := grants[i : i+core.GroupOf(grants, i)]
-		if k := p.occupyOne(v, group); k >= 0 {
+		if k := p.OccupyOne(v, group); k >= 0 {
 			p.residents = append(p.residents, resident{group, k, v.Jobs[group[k].Job].Seats, group[k].Replicas, true, !pinned(v, group)})
 		} else {
-			p.rest = append(p.rest, i)
+			p.Rest = append(p.Rest, i)
 		}
 		i += len(group)
 	}
-	if len(p.rest) > 0 || p.Migrate && slices.ContainsFunc(p.residents, func(r resident) bool { return len(r.seats) > 1 }) {
+	if len(p.Rest) > 0 || p.Migrate && slices.ContainsFunc(p.residents, func(r resident) bool { return len(r.seats) > 1 }) {
 		p.arrange(v, grants)
 	}
 	for i := range p.residents {
 		r := &p.residents[i]
-		p.placed = append(p.placed, core.Placement{Job: r.grants[r.of].Job, Seats: r.seats})
+		p.Placed = append(p.Placed, core.Placement{Job: r.grants[r.of].Job, Seats: r.seats})
 		if !r.stays {
 			p.moved = true
 			p.last[r.grants[r.of].Job] = slices.Clone(r.seats)
 		}
-		joined := len(p.placed)
-		p.join(v, r.grants, r.of)
-		for _, with := range p.placed[joined:] {
+		joined := len(p.Placed)
+		p.Join(v, r.grants, r.of)
+		for _, with := range p.Placed[joined:] {
 			if j := v.Jobs[with.Job]; !core.SameSeats(j.Seats, with.Seats) {
 				p.moved = true
 				p.last[with.Job] = slices.Clone(with.Seats)
@@ -108,12 +109,12 @@ func (p *gandivaAffinity) Place(_ context.Context, v *core.View, grants []core.G
 		}
 	}
 	p.forget(v)
-	return p.seating(), nil
+	return p.Seating(), nil
 }
 
 // Standing is for ever, as that of every seater, unless somebody has other seats than before: then the next round may find better ones, or room for others.
 func (p *gandivaAffinity) Standing() core.Standing {
-	s := p.seater.Standing()
+	s := p.Seater.Standing()
 	if p.moved {
 		s.UntilSeconds = 0
 	}
@@ -140,8 +141,8 @@ func (p *gandivaAffinity) forget(v *core.View) {
 // those that can be moved to one node.
 func (p *gandivaAffinity) arrange(v *core.View, grants []core.Grant) {
 	p.survey(v)
-	left := p.rest[:0]
-	for _, i := range p.rest {
+	left := p.Rest[:0]
+	for _, i := range p.Rest {
 		group := grants[i : i+core.GroupOf(grants, i)]
 		if k, seats := p.resize(v, group); k >= 0 {
 			p.settle(v, group, k, seats)
@@ -149,19 +150,19 @@ func (p *gandivaAffinity) arrange(v *core.View, grants []core.Grant) {
 			left = append(left, i)
 		}
 	}
-	p.rest = left
+	p.Rest = left
 	if p.Migrate {
 		p.migrate(v)
 	}
-	for _, i := range p.rest {
+	for _, i := range p.Rest {
 		group := grants[i : i+core.GroupOf(grants, i)]
 		if k, seats := p.seatAnew(v, group); k >= 0 {
 			p.settle(v, group, k, seats)
 			continue
 		}
 		for k := range group {
-			p.refuse(v, &group[k], false)
-			p.close(v, &group[k])
+			p.Refuse(v, &group[k], false)
+			p.Close(v, &group[k])
 		}
 	}
 }
@@ -189,7 +190,7 @@ func (p *gandivaAffinity) lodge(r *resident) {
 
 // settle makes a group a resident on seats that were taken for it.
 func (p *gandivaAffinity) settle(v *core.View, group []core.Grant, of int, seats []core.Seat) {
-	p.count(v, seats, -1)
+	p.Count(v, seats, -1)
 	p.residents = append(p.residents, resident{grants: group, of: of, seats: seats, replicas: group[of].Replicas})
 	p.lodge(&p.residents[len(p.residents)-1])
 }
@@ -198,11 +199,11 @@ func (p *gandivaAffinity) settle(v *core.View, group []core.Grant, of int, seats
 func (p *gandivaAffinity) resize(v *core.View, group []core.Grant) (int, []core.Seat) {
 	for k := range group {
 		g, j := &group[k], v.Jobs[group[k].Job]
-		if len(j.Seats) != 1 || j.Held == g.Replicas || !within(v, g, j.Seats) {
+		if len(j.Seats) != 1 || j.Held == g.Replicas || !seating.Within(v, g, j.Seats) {
 			continue
 		}
 		node := j.Seats[0].Node
-		free := p.ledger.FreeDevices(node)
+		free := p.Ledger.FreeDevices(node)
 		if free.Count() < g.Replicas {
 			continue
 		}
@@ -215,7 +216,7 @@ func (p *gandivaAffinity) resize(v *core.View, group []core.Grant) (int, []core.
 
 // occupySeats takes devices that are free.
 func (p *gandivaAffinity) occupySeats(seats []core.Seat) []core.Seat {
-	p.ledger.Occupy(seats)
+	p.Ledger.Occupy(seats)
 	return seats
 }
 
@@ -226,11 +227,11 @@ func (p *gandivaAffinity) seatAnew(v *core.View, group []core.Grant) (int, []cor
 		return k, seats
 	}
 	if node := p.best(v, group, g.Replicas, -1); node >= 0 {
-		return 0, []core.Seat{p.ledger.Take(node, g.Replicas)}
+		return 0, []core.Seat{p.Ledger.Take(node, g.Replicas)}
 	}
 	if p.Defragment {
 		if node := p.clear(v, group, g.Replicas); node >= 0 {
-			return 0, []core.Seat{p.ledger.Take(node, g.Replicas)}
+			return 0, []core.Seat{p.Ledger.Take(node, g.Replicas)}
 		}
 	}
 	if !p.Spread && p.fitsOne(v, g) {
@@ -239,12 +240,12 @@ func (p *gandivaAffinity) seatAnew(v *core.View, group []core.Grant) (int, []cor
 	if k, seats := p.comeBack(v, group, false); k >= 0 {
 		return k, seats
 	}
-	if !p.onFewestNodes(v, g, chooseConsolidated) {
+	if !p.OnFewestNodes(v, g, seating.Consolidated) {
 		return -1, nil
 	}
-	seats := p.placed[len(p.placed)-1].Seats
-	p.placed = p.placed[:len(p.placed)-1]
-	p.count(v, seats, +1) // settle counts them
+	seats := p.Placed[len(p.Placed)-1].Seats
+	p.Placed = p.Placed[:len(p.Placed)-1]
+	p.Count(v, seats, +1) // settle counts them
 	return 0, seats
 }
 
@@ -257,11 +258,11 @@ func gone(v *core.View, seats []core.Seat) bool {
 func (p *gandivaAffinity) comeBack(v *core.View, group []core.Grant, oneNode bool) (int, []core.Seat) {
 	for k := range group {
 		g, seats := &group[k], p.last[group[k].Job]
-		if len(seats) == 0 || (len(seats) == 1) != oneNode || core.Replicas(seats) != g.Replicas || gone(v, seats) || !within(v, g, seats) {
+		if len(seats) == 0 || (len(seats) == 1) != oneNode || core.Replicas(seats) != g.Replicas || gone(v, seats) || !seating.Within(v, g, seats) {
 			continue
 		}
-		closed := slices.ContainsFunc(seats, func(s core.Seat) bool { return !p.open(v, g, v.Cluster.Nodes[s.Node].Accelerator) })
-		if !closed && p.ledger.Occupy(seats) {
+		closed := slices.ContainsFunc(seats, func(s core.Seat) bool { return !p.Open(v, g, v.Cluster.Nodes[s.Node].Accelerator) })
+		if !closed && p.Ledger.Occupy(seats) {
 			return k, seats
 		}
 	}
@@ -271,7 +272,7 @@ func (p *gandivaAffinity) comeBack(v *core.View, group []core.Grant, oneNode boo
 // fitsOne reports whether a node that a grant could use would have room for it, if it were idle.
 func (p *gandivaAffinity) fitsOne(v *core.View, g *core.Grant) bool {
 	return slices.ContainsFunc(v.Cluster.Nodes, func(n core.Node) bool {
-		return n.Usable().Count() >= g.Replicas && eligible(v, v.Jobs[g.Job], g, n.Accelerator)
+		return n.Usable().Count() >= g.Replicas && seating.Eligible(v, v.Jobs[g.Job], g, n.Accelerator)
 	})
 }
 
@@ -280,7 +281,7 @@ func (p *gandivaAffinity) best(v *core.View, group []core.Grant, replicas int, o
 	best, rank := core.NodeID(-1), math.MaxInt
 	for i := range v.Cluster.Nodes {
 		n, h := &v.Cluster.Nodes[i], &p.hosts[i]
-		if n.ID == other || p.ledger.Free(n.ID) < replicas || !p.opens(v, group, n.Accelerator) {
+		if n.ID == other || p.Ledger.Free(n.ID) < replicas || !p.opens(v, group, n.Accelerator) {
 			continue
 		}
 		r := 2
@@ -300,7 +301,7 @@ func (p *gandivaAffinity) best(v *core.View, group []core.Grant, replicas int, o
 // opens reports whether a group may have new seats on a type.
 func (p *gandivaAffinity) opens(v *core.View, group []core.Grant, t core.AcceleratorID) bool {
 	for k := range group {
-		if !p.open(v, &group[k], t) {
+		if !p.Open(v, &group[k], t) {
 			return false
 		}
 	}
@@ -317,7 +318,7 @@ func (p *gandivaAffinity) migrate(v *core.View) {
 		before := move{int32(i), r.seats, r.stays}
 		p.vacateSeats(v, r)
 		if node := p.best(v, r.grants, r.replicas, -1); node >= 0 {
-			p.moveTo(v, r, []core.Seat{p.ledger.Take(node, r.replicas)})
+			p.moveTo(v, r, []core.Seat{p.Ledger.Take(node, r.replicas)})
 			p.moved = true
 			continue
 		}
@@ -327,15 +328,15 @@ func (p *gandivaAffinity) migrate(v *core.View) {
 
 // vacateSeats takes a resident off its seats.
 func (p *gandivaAffinity) vacateSeats(v *core.View, r *resident) {
-	p.ledger.Release(r.seats)
-	p.count(v, r.seats, +1)
+	p.Ledger.Release(r.seats)
+	p.Count(v, r.seats, +1)
 	r.seats = nil
 	p.survey(v)
 }
 
 // moveTo puts a resident without seats on some that were taken for it.
 func (p *gandivaAffinity) moveTo(v *core.View, r *resident, seats []core.Seat) {
-	p.count(v, seats, -1)
+	p.Count(v, seats, -1)
 	r.seats, r.stays = seats, false
 	p.lodge(r)
 }
@@ -353,7 +354,7 @@ func (p *gandivaAffinity) clear(v *core.View, group []core.Grant, replicas int) 
 	free := 0
 	for i := range v.Cluster.Nodes {
 		if n := &v.Cluster.Nodes[i]; p.opens(v, group, n.Accelerator) {
-			free += p.ledger.Free(n.ID)
+			free += p.Ledger.Free(n.ID)
 			if n.Usable().Count() >= replicas {
 				p.order = append(p.order, int32(i))
 			}
@@ -362,7 +363,7 @@ func (p *gandivaAffinity) clear(v *core.View, group []core.Grant, replicas int) 
 	if free < replicas {
 		return -1
 	}
-	slices.SortStableFunc(p.order, func(a, b int32) int { return p.ledger.Free(core.NodeID(b)) - p.ledger.Free(core.NodeID(a)) })
+	slices.SortStableFunc(p.order, func(a, b int32) int { return p.Ledger.Free(core.NodeID(b)) - p.Ledger.Free(core.NodeID(a)) })
 	for _, i := range p.order {
 		if p.clearNode(v, core.NodeID(i), replicas) {
 			p.moved = true
@@ -375,7 +376,7 @@ func (p *gandivaAffinity) clear(v *core.View, group []core.Grant, replicas int) 
 // clearNode moves the smallest residents of a node elsewhere until so many devices are free. It reports false, and moves nobody, if that cannot be.
 func (p *gandivaAffinity) clearNode(v *core.View, node core.NodeID, replicas int) bool {
 	p.moves = p.moves[:0]
-	for p.ledger.Free(node) < replicas {
+	for p.Ledger.Free(node) < replicas {
 		smallest := -1
 		for i := range p.residents {
 			r := &p.residents[i]
@@ -399,7 +400,7 @@ func (p *gandivaAffinity) clearNode(v *core.View, node core.NodeID, replicas int
 		r := &p.residents[smallest]
 		p.moves = append(p.moves, move{int32(smallest), r.seats, r.stays})
 		p.vacateSeats(v, r)
-		p.moveTo(v, r, []core.Seat{p.ledger.Take(target, r.replicas)})
+		p.moveTo(v, r, []core.Seat{p.Ledger.Take(target, r.replicas)})
 	}
 	return true
 }
