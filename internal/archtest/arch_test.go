@@ -35,8 +35,8 @@ var rooms = []room{
 	{"core/control", []string{"core", "core/backend", "core/workload", "internal/unixsocket"}},
 	{"core/backend/local/keeper", []string{"core/agent"}},
 	{"core/backend", []string{"core", "core/agent", "core/mig", "core/workload", "core/goodput"}},
-	{"core/sim", []string{"core", "core/backend", "core/interference", "core/interleave", "core/mig", "core/workload", "core/goodput"}},
-	{"core/interference", []string{"core", "core/interleave"}},
+	{"core/sim", []string{"core", "core/backend", "core/interference", "core/mig", "core/workload", "core/goodput"}},
+	{"core/interference", []string{"core"}},
 	{"core/mig", nil},
 	{"core/workload", []string{"core", "core/goodput", "core/mig", "internal/interrupt", "internal/yamlpos"}},
 	{"core/metrics", []string{"core"}},
@@ -47,7 +47,6 @@ var rooms = []room{
 	{"core/tuning", []string{"core", "core/metrics", "core/search", "core/workload"}},
 	{"core/twin", []string{"core", "core/backend", "core/goodput", "core/sim", "core/stats", "core/workload"}},
 	{"core/synthesizer", []string{"core", "core/metrics", "core/stats", "core/twin", "core/workload"}},
-	{"core/interleave", []string{"core"}},
 	{"core/search", []string{"core"}},
 	{"core", []string{"core/mig"}}, // the language and the round
 	// What several policies share.
@@ -57,7 +56,7 @@ var rooms = []room{
 	{"policykit", []string{"core"}},
 	// The policies.
 	{"admission", []string{"core", "policykit/...", "core/goodput", "core/optim/..."}},
-	{"allocation", []string{"core", "policykit/...", "core/goodput", "core/interference", "core/interleave", "core/optim/..."}},
+	{"allocation", []string{"core", "policykit/...", "core/goodput", "core/interference", "core/optim/..."}},
 	{"placement/score/inflation", []string{"core", "core/mig", "core/workload", "placement/score", "internal/gorand"}},
 	{"placement", []string{"core", "policykit/...", "core/goodput", "core/mig", "core/optim/..."}},
 	{"elasticity", []string{"core", "policykit/...", "core/goodput", "core/optim/...", "internal/memo", "internal/yamlpos"}},

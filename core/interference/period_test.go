@@ -1,4 +1,4 @@
-package interleave
+package interference
 
 import (
 	"math"
@@ -14,10 +14,10 @@ func iteration(load, compute, sync float64) core.Iteration {
 }
 
 func TestPeriod(t *testing.T) {
-	var ideal Model
-	measured := Measured()
+	var ideal PeriodModel
+	measured := MeasuredPeriods()
 	cases := map[string]struct {
-		model *Model
+		model *PeriodModel
 		group []core.Iteration
 		want  float64
 	}{
@@ -46,36 +46,36 @@ func drawGroup(t *rapid.T, least int) []core.Iteration {
 	stage := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0, 100))
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) core.Iteration {
 		return iteration(stage.Draw(t, "load"), stage.Draw(t, "compute"), stage.Draw(t, "sync"))
-	}), least, MaxJobs).Draw(t, "group")
+	}), least, MaxInterleaved).Draw(t, "group")
 }
 
 // repeated is the mean period of an order that goes on for long, by walking it slot by slot.
-func repeated(slots [MaxJobs]core.Iteration) float64 {
+func repeated(slots [MaxInterleaved]core.Iteration) float64 {
 	const rounds = 200
 	end := []float64{0}
-	for i := range 2 * rounds * MaxJobs {
-		at := end[i] + max(slots[(i+1)%MaxJobs].Sync, slots[(i+2)%MaxJobs].Compute)
+	for i := range 2 * rounds * MaxInterleaved {
+		at := end[i] + max(slots[(i+1)%MaxInterleaved].Sync, slots[(i+2)%MaxInterleaved].Compute)
 		if i > 0 {
-			at = max(at, end[i-1]+slots[(i+3)%MaxJobs].Load)
+			at = max(at, end[i-1]+slots[(i+3)%MaxInterleaved].Load)
 		}
 		end = append(end, at)
 	}
-	return (end[2*rounds*MaxJobs] - end[rounds*MaxJobs]) / rounds
+	return (end[2*rounds*MaxInterleaved] - end[rounds*MaxInterleaved]) / rounds
 }
 
 // The closed form is the period of the best of all ways to seat the jobs in four slots.
 func TestSteadyPeriodIsThatOfTheBestOrder(t *testing.T) {
-	var m Model
+	var m PeriodModel
 	rapid.Check(t, func(t *rapid.T) {
 		group := drawGroup(t, 2)
 		want := math.Inf(1)
 		for code := range 4 * 4 * 4 * 4 { // the slot of each job
-			var slots [MaxJobs]core.Iteration
-			var taken [MaxJobs]bool
+			var slots [MaxInterleaved]core.Iteration
+			var taken [MaxInterleaved]bool
 			fits := true
 			for _, job := range group {
-				slot := code % MaxJobs
-				code /= MaxJobs
+				slot := code % MaxInterleaved
+				code /= MaxInterleaved
 				fits = fits && !taken[slot]
 				slots[slot], taken[slot] = job, true
 			}
@@ -94,10 +94,10 @@ func TestSteadyPeriodIsThatOfTheBestOrder(t *testing.T) {
 func fromRest(group []core.Iteration, order []int) float64 {
 	ends := []float64{0}
 	period := 0.0
-	for step := range 2 * MaxJobs {
+	for step := range 2 * MaxInterleaved {
 		end := math.Inf(-1)
 		for slot, job := range order {
-			switch (slot - step + 2*MaxJobs) % MaxJobs {
+			switch (slot - step + 2*MaxInterleaved) % MaxInterleaved {
 			case 1:
 				end = max(end, ends[step]+group[job].Sync)
 			case 2:
@@ -109,10 +109,10 @@ func fromRest(group []core.Iteration, order []int) float64 {
 			}
 		}
 		ends = append(ends, end)
-		if step >= MaxJobs-1 {
+		if step >= MaxInterleaved-1 {
 			before := period
-			period = ends[step+1] - ends[step+1-MaxJobs]
-			if step >= MaxJobs && math.Abs(period-before) < 1e-6 {
+			period = ends[step+1] - ends[step+1-MaxInterleaved]
+			if step >= MaxInterleaved && math.Abs(period-before) < 1e-6 {
 				break
 			}
 		}
@@ -122,7 +122,7 @@ func fromRest(group []core.Iteration, order []int) float64 {
 
 // The stepped period is the best that the authors' simulator finds; two jobs may also be two slots apart, which it takes as it goes on for ever.
 func TestSteppedPeriodIsThatFromRest(t *testing.T) {
-	m := Model{Stepped: true}
+	m := PeriodModel{Stepped: true}
 	orders := map[int][][]int{
 		2: {{0, 1}, {1, 0}},
 		3: {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}},
@@ -141,7 +141,7 @@ func TestSteppedPeriodIsThatFromRest(t *testing.T) {
 			want = min(want, fromRest(group, order))
 		}
 		if len(group) == 2 {
-			want = min(want, repeated([MaxJobs]core.Iteration{0: group[0], 2: group[1]}))
+			want = min(want, repeated([MaxInterleaved]core.Iteration{0: group[0], 2: group[1]}))
 		}
 		if got := m.Period(group); math.Abs(got-want) > 1e-9*max(want, 1) {
 			t.Errorf("period %v, want %v", got, want)
@@ -151,7 +151,7 @@ func TestSteppedPeriodIsThatFromRest(t *testing.T) {
 
 // No resource does two things at once, no job is ahead of itself, and who joins slows nobody's group by more than its own stages.
 func TestPeriodBounds(t *testing.T) {
-	var m Model
+	var m PeriodModel
 	rapid.Check(t, func(t *rapid.T) {
 		group := drawGroup(t, 1)
 		period := m.Period(group)
@@ -175,7 +175,7 @@ func TestPeriodBounds(t *testing.T) {
 
 func TestPeriodAllocatesNothing(t *testing.T) {
 	group := []core.Iteration{iteration(502, 14, .4), iteration(435, 8, .5), iteration(.5, 167, 59), iteration(82, 88, 60)}
-	for name, m := range map[string]Model{"steady": {}, "stepped": Measured()} {
+	for name, m := range map[string]PeriodModel{"steady": {}, "stepped": MeasuredPeriods()} {
 		if n := testing.AllocsPerRun(100, func() { m.Period(group) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
@@ -184,7 +184,7 @@ func TestPeriodAllocatesNothing(t *testing.T) {
 
 func BenchmarkPeriod(b *testing.B) {
 	group := []core.Iteration{iteration(502, 14, .4), iteration(435, 8, .5), iteration(.5, 167, 59), iteration(82, 88, 60)}
-	for name, m := range map[string]Model{"steady": {}, "stepped": Measured()} {
+	for name, m := range map[string]PeriodModel{"steady": {}, "stepped": MeasuredPeriods()} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				m.Period(group)
