@@ -20,6 +20,7 @@ import (
 	"github.com/quartet-sched/quartet/core/tuning"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
+	"github.com/quartet-sched/quartet/elasticity/scaler"
 	"github.com/quartet-sched/quartet/placement"
 	"github.com/quartet-sched/quartet/placement/antman"
 	"github.com/quartet-sched/quartet/placement/gandivaaffinity"
@@ -130,11 +131,11 @@ func Builtins() Catalog {
 			elasticity.NewLossGain(),
 		},
 		Scaler: []core.Factory[core.ClusterScaler]{
-			elasticity.NewNone(),
-			elasticity.NewGoodputScaler(),
-			elasticity.NewMarginal(),
-			elasticity.NewQueueScaler(),
-			elasticity.NewThroughputScaler(),
+			scaler.NewNone(),
+			scaler.NewGoodput(),
+			scaler.NewMarginal(),
+			scaler.NewQueue(),
+			scaler.NewThroughput(),
 		},
 		Backend: []core.Factory[backend.Opener]{
 			sim.NewSimulator(),

@@ -1,4 +1,4 @@
-package elasticity
+package scaler
 
 import (
 	"context"
@@ -8,26 +8,26 @@ import (
 	"github.com/quartet-sched/quartet/core/goodput"
 )
 
-// GoodputScalerConfig configures NewGoodputScaler.
-type GoodputScalerConfig struct {
+// GoodputConfig configures NewGoodput.
+type GoodputConfig struct {
 	Pool string  `config:"pool" doc:"the only pool that is sized; if empty, all are: the cheapest grows first, and the dearest shrinks first"`
 	Up   float64 `config:"up" doc:"the pool grows while a device yields more than this part of what one alone does" min:"0" max:"1"`
 	To   float64 `config:"to" doc:"and then to where a device yields about this part" min:"0" max:"1"`
 }
 
 // CheckCluster refuses a pool that the cluster does not have.
-func (c GoodputScalerConfig) CheckCluster(k *core.Cluster) core.Diagnostics {
+func (c GoodputConfig) CheckCluster(k *core.Cluster) core.Diagnostics {
 	return checkPool(c.Pool, k)
 }
 
-// NewGoodputScaler grows a pool while a further device is still worth its while.
+// NewGoodput grows a pool while a further device is still worth its while.
 //
 // Source: Pollux (OSDI'21), section 5.4.1, of a single job. Of several jobs what a device yields is the largest sum of their speed-ups
 // on the devices of a cluster, over the number of those. By the rates of the job elasticity: over goodput it is Pollux's scaler, over
 // throughput the throughput-based one that it is compared with. It never shrinks a pool with jobs, for the publication says nothing
 // of that; one without any goes back to its least. Deviations: the devices are divided exactly (optim.Division), not by a dry run of
 // the composition's allocation; and nodes that make nothing faster are left out. O(nodes × division) a round.
-func NewGoodputScaler() core.Factory[core.ClusterScaler] {
+func NewGoodput() core.Factory[core.ClusterScaler] {
 	return core.NewFactory(core.Info{
 		Type:    "goodput",
 		Summary: "grows a pool while a further device is still worth its while",
@@ -35,13 +35,13 @@ func NewGoodputScaler() core.Factory[core.ClusterScaler] {
 			"with throughput at once. Without jobs the pool goes back to its least.",
 		Source:       "Pollux, OSDI'21",
 		Capabilities: []core.Capability{core.CapabilityScaleCluster},
-	}, GoodputScalerConfig{Up: 2. / 3, To: 0.5}, func(c GoodputScalerConfig, _ core.Settings) (core.ClusterScaler, error) {
+	}, GoodputConfig{Up: 2. / 3, To: 0.5}, func(c GoodputConfig, _ core.Settings) (core.ClusterScaler, error) {
 		return &goodputScaler{config: c, scaled: scaled{pool: c.Pool}}, nil
 	})
 }
 
 type goodputScaler struct {
-	config GoodputScalerConfig
+	config GoodputConfig
 	scaled
 }
 

@@ -1,4 +1,4 @@
-package elasticity
+package scaler
 
 import (
 	"context"
@@ -7,19 +7,19 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// ThroughputScalerConfig configures NewThroughputScaler.
-type ThroughputScalerConfig struct {
+// ThroughputConfig configures NewThroughput.
+type ThroughputConfig struct {
 	Pool      string  `config:"pool" doc:"the only pool that is sized; if empty, all are: the cheapest grows first, and the dearest shrinks first"`
 	Threshold float64 `config:"threshold" doc:"a node is worth its while when it adds more than this part of what those that are there yield on average" min:"0" max:"1"`
 	Spawn     int     `config:"spawn" doc:"nodes by which the pool changes at once" min:"1"`
 }
 
 // CheckCluster refuses a pool that the cluster does not have.
-func (c ThroughputScalerConfig) CheckCluster(k *core.Cluster) core.Diagnostics {
+func (c ThroughputConfig) CheckCluster(k *core.Cluster) core.Diagnostics {
 	return checkPool(c.Pool, k)
 }
 
-// NewThroughputScaler grows a pool step by step while the nodes of a step add enough, and takes those back that do not.
+// NewThroughput grows a pool step by step while the nodes of a step add enough, and takes those back that do not.
 //
 // Source: Or, Zhang and Freedman, Resource Elasticity in Distributed Deep Learning (MLSys'20), the rule by efficiency with its
 // threshold of 0.1 and a step of one worker. Over the job elasticity throughput it goes by samples a second, as published.
@@ -27,7 +27,7 @@ func (c ThroughputScalerConfig) CheckCluster(k *core.Cluster) core.Diagnostics {
 // Deviations: rates are those that the job elasticity tells for the best division of the devices among all jobs, where the source
 // measures one job, so that a size is judged before it is tried; and a step is of nodes. Without jobs the pool goes back to its least.
 // O(jobs × devices × levels) for each of the three sizes looked at.
-func NewThroughputScaler() core.Factory[core.ClusterScaler] {
+func NewThroughput() core.Factory[core.ClusterScaler] {
 	return core.NewFactory(core.Info{
 		Type:    "throughput",
 		Summary: "grows a pool step by step while each adds enough",
@@ -35,13 +35,13 @@ func NewThroughputScaler() core.Factory[core.ClusterScaler] {
 			"Without jobs the pool goes back to its least.",
 		Source:       "Or et al., MLSys'20",
 		Capabilities: []core.Capability{core.CapabilityScaleCluster},
-	}, ThroughputScalerConfig{Threshold: 0.1, Spawn: 1}, func(c ThroughputScalerConfig, _ core.Settings) (core.ClusterScaler, error) {
+	}, ThroughputConfig{Threshold: 0.1, Spawn: 1}, func(c ThroughputConfig, _ core.Settings) (core.ClusterScaler, error) {
 		return &throughputScaler{config: c, scaled: scaled{pool: c.Pool}}, nil
 	})
 }
 
 type throughputScaler struct {
-	config ThroughputScalerConfig
+	config ThroughputConfig
 	scaled
 }
 

@@ -1,4 +1,4 @@
-package elasticity
+package scaler
 
 import (
 	"maps"
@@ -93,21 +93,21 @@ func TestScalers(t *testing.T) {
 		jobs    []*core.Response
 		want    int // nodes; -1 for no opinion
 	}{
-		"goodput: a device yields all: grows while it gets faster": {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
-		"goodput: to where a device yields half":                   {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{slowing(64)}, 6},
-		"goodput: the most is not enough":                          {NewGoodputScaler, nil, pooledView(1, 1, 3, 0), []*core.Response{flat(64, 64, 1)}, 3},
-		"goodput: a device yields little: stays":                   {NewGoodputScaler, nil, pooledView(4, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 4},
-		"goodput: never shrinks with jobs":                         {NewGoodputScaler, nil, pooledView(8, 1, 8, 0), []*core.Response{flat(4, 64, 1)}, 8},
-		"goodput: no jobs":                                         {NewGoodputScaler, nil, pooledView(5, 2, 8, 0), nil, 2},
-		"goodput: none yet":                                        {NewGoodputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
-		"goodput: two jobs yield as much as they do together":      {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1), flat(8, 64, 1)}, 4},
-		"goodput: devices besides count":                           {NewGoodputScaler, nil, pooledView(1, 1, 8, 12), []*core.Response{flat(8, 64, 1)}, 1},
-		"goodput: nothing is known of a job":                       {NewGoodputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{unknown}, 1},
-		"goodput: the least number is more than there is":          {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{noneBelow(10, lasting(slowing(64)))}, 3},
-		"goodput: more than there can be":                          {NewGoodputScaler, nil, pooledView(1, 1, 2, 0), []*core.Response{noneBelow(10, lasting(slowing(64)))}, 1},
-		"throughput: the least number is more than there is":       {NewThroughputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{noneBelow(10, lasting(slowing(64)))}, 3},
-		"throughput: none, and it takes two":                       {NewThroughputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{noneBelow(5, lasting(slowing(64)))}, 2},
-		"throughput: more than there can be":                       {NewThroughputScaler, nil, pooledView(1, 1, 2, 0), []*core.Response{noneBelow(10, lasting(slowing(64)))}, 1},
+		"goodput: a device yields all: grows while it gets faster": {NewGoodput, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
+		"goodput: to where a device yields half":                   {NewGoodput, nil, pooledView(1, 1, 8, 0), []*core.Response{slowing(64)}, 6},
+		"goodput: the most is not enough":                          {NewGoodput, nil, pooledView(1, 1, 3, 0), []*core.Response{flat(64, 64, 1)}, 3},
+		"goodput: a device yields little: stays":                   {NewGoodput, nil, pooledView(4, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 4},
+		"goodput: never shrinks with jobs":                         {NewGoodput, nil, pooledView(8, 1, 8, 0), []*core.Response{flat(4, 64, 1)}, 8},
+		"goodput: no jobs":                                         {NewGoodput, nil, pooledView(5, 2, 8, 0), nil, 2},
+		"goodput: none yet":                                        {NewGoodput, nil, pooledView(0, 0, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
+		"goodput: two jobs yield as much as they do together":      {NewGoodput, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1), flat(8, 64, 1)}, 4},
+		"goodput: devices besides count":                           {NewGoodput, nil, pooledView(1, 1, 8, 12), []*core.Response{flat(8, 64, 1)}, 1},
+		"goodput: nothing is known of a job":                       {NewGoodput, nil, pooledView(0, 0, 8, 0), []*core.Response{unknown}, 1},
+		"goodput: the least number is more than there is":          {NewGoodput, nil, pooledView(1, 1, 8, 0), []*core.Response{noneBelow(10, lasting(slowing(64)))}, 3},
+		"goodput: more than there can be":                          {NewGoodput, nil, pooledView(1, 1, 2, 0), []*core.Response{noneBelow(10, lasting(slowing(64)))}, 1},
+		"throughput: the least number is more than there is":       {NewThroughput, nil, pooledView(1, 1, 8, 0), []*core.Response{noneBelow(10, lasting(slowing(64)))}, 3},
+		"throughput: none, and it takes two":                       {NewThroughput, nil, pooledView(0, 0, 8, 0), []*core.Response{noneBelow(5, lasting(slowing(64)))}, 2},
+		"throughput: more than there can be":                       {NewThroughput, nil, pooledView(1, 1, 2, 0), []*core.Response{noneBelow(10, lasting(slowing(64)))}, 1},
 		"marginal: time is worth nothing": {
 			NewMarginal,
 			map[string]any{"value_of_time": 0.0},
@@ -136,20 +136,20 @@ func TestScalers(t *testing.T) {
 			[]*core.Response{lasting(slowing(64)), lasting(slowing(64))},
 			5, // of one job alone, or with the value of one, 3
 		},
-		"goodput: larger nodes besides":                  {NewGoodputScaler, nil, pooledView(1, 1, 8, 8), []*core.Response{flat(24, 64, 1)}, 4},
-		"goodput: there is no pool":                      {NewGoodputScaler, map[string]any{"pool": ""}, &core.View{Cluster: &core.Cluster{}}, []*core.Response{flat(8, 64, 1)}, -1},
-		"goodput: a job that can run nowhere":            {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{dead(4)}, 1},
-		"goodput: one that does not run on one device":   {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{noneBelow(2, flat(8, 64, 1))}, 2},
+		"goodput: larger nodes besides":                  {NewGoodput, nil, pooledView(1, 1, 8, 8), []*core.Response{flat(24, 64, 1)}, 4},
+		"goodput: there is no pool":                      {NewGoodput, map[string]any{"pool": ""}, &core.View{Cluster: &core.Cluster{}}, []*core.Response{flat(8, 64, 1)}, -1},
+		"goodput: a job that can run nowhere":            {NewGoodput, nil, pooledView(1, 1, 8, 0), []*core.Response{dead(4)}, 1},
+		"goodput: one that does not run on one device":   {NewGoodput, nil, pooledView(1, 1, 8, 0), []*core.Response{noneBelow(2, flat(8, 64, 1))}, 2},
 		"marginal: two of which nothing is known":        {NewMarginal, map[string]any{"value_of_time": 0.0}, pooledView(0, 0, 8, 0), []*core.Response{unknowns(4), unknowns(4)}, 1},
 		"marginal: it is worth a pause":                  {NewMarginal, map[string]any{"value_of_time": 1.0}, pooledView(1, 1, 8, 0), []*core.Response{twice(flat(20, 64, 400))}, 5},
 		"marginal: it is not":                            {NewMarginal, map[string]any{"value_of_time": 1.0}, pooledView(1, 1, 8, 0), []*core.Response{twice(flat(20, 64, 320))}, 1},
 		"marginal: nobody knows what is left":            {NewMarginal, map[string]any{"value_of_time": 1.0, "pause": "15m"}, pooledView(1, 1, 8, 0), []*core.Response{flat(20, 64, math.NaN())}, 1},
 		"marginal: it does not run on its least number":  {NewMarginal, map[string]any{"value_of_time": 1.0}, pooledView(1, 1, 8, 0), []*core.Response{noneBelow(2, flat(20, 64, 1e9))}, 5},
-		"goodput: speed-ups are over one device":         {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{twice(slowing(64))}, 6},
-		"throughput: it fits on the larger node besides": {NewThroughputScaler, nil, pooledView(0, 0, 8, 8), []*core.Response{bound(8)}, 0},
-		"queue: exactly a node":                          {NewQueueScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{unknown, flat(2, 4, 1)}, 1},
-		"throughput: a job that can run nowhere":         {NewThroughputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{dead(1)}, 0},
-		"throughput: larger nodes besides":               {NewThroughputScaler, map[string]any{"threshold": 0.7}, pooledView(1, 1, 8, 8), []*core.Response{flat(15, 64, 1)}, 2},
+		"goodput: speed-ups are over one device":         {NewGoodput, nil, pooledView(1, 1, 8, 0), []*core.Response{twice(slowing(64))}, 6},
+		"throughput: it fits on the larger node besides": {NewThroughput, nil, pooledView(0, 0, 8, 8), []*core.Response{bound(8)}, 0},
+		"queue: exactly a node":                          {NewQueue, nil, pooledView(0, 0, 8, 0), []*core.Response{unknown, flat(2, 4, 1)}, 1},
+		"throughput: a job that can run nowhere":         {NewThroughput, nil, pooledView(0, 0, 8, 0), []*core.Response{dead(1)}, 0},
+		"throughput: larger nodes besides":               {NewThroughput, map[string]any{"threshold": 0.7}, pooledView(1, 1, 8, 8), []*core.Response{flat(15, 64, 1)}, 2},
 		"marginal: no jobs":                              {NewMarginal, nil, pooledView(5, 2, 8, 0), nil, 2},
 		"marginal: none yet": {
 			NewMarginal,
@@ -159,35 +159,35 @@ func TestScalers(t *testing.T) {
 			5,
 		},
 		"queue: the least of all jobs, in whole nodes": {
-			NewQueueScaler,
+			NewQueue,
 			nil, pooledView(0, 0, 8, 0),
 			[]*core.Response{unknown, flat(2, 4, 1), flat(2, 4, 1)},
 			2,
 		},
 		"queue: less what there is besides": {
-			NewQueueScaler,
+			NewQueue,
 			nil, pooledView(3, 0, 8, 5),
 			[]*core.Response{unknown, unknown},
 			1,
 		},
 		"queue: no more than the most": {
-			NewQueueScaler,
+			NewQueue,
 			nil, pooledView(0, 0, 1, 0),
 			[]*core.Response{unknown, unknown},
 			1,
 		},
-		"throughput: a node more adds enough":       {NewThroughputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
-		"throughput: two more at a time":            {NewThroughputScaler, map[string]any{"spawn": 2}, pooledView(1, 1, 8, 0), []*core.Response{flat(64, 64, 1)}, 3},
-		"throughput: it would add nothing: stays":   {NewThroughputScaler, nil, pooledView(2, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
-		"throughput: the last one adds nothing":     {NewThroughputScaler, nil, pooledView(4, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 3},
-		"throughput: not below the least":           {NewThroughputScaler, nil, pooledView(4, 4, 8, 0), []*core.Response{flat(8, 64, 1)}, 4},
-		"throughput: it adds half of the average":   {NewThroughputScaler, map[string]any{"threshold": 0.5}, pooledView(1, 1, 8, 0), []*core.Response{flat(6, 64, 1)}, 1},
-		"throughput: that is more than 0.4":         {NewThroughputScaler, map[string]any{"threshold": 0.4}, pooledView(1, 1, 8, 0), []*core.Response{flat(6, 64, 1)}, 2},
-		"throughput: no jobs":                       {NewThroughputScaler, nil, pooledView(5, 2, 8, 0), nil, 2},
-		"throughput: none yet":                      {NewThroughputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{flat(8, 64, 1)}, 1},
-		"throughput: devices besides do all of it":  {NewThroughputScaler, nil, pooledView(2, 0, 8, 8), []*core.Response{flat(8, 64, 1)}, 1},
-		"throughput: nodes without rates are taken": {NewThroughputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{unknown}, 1},
-		"queue: no jobs":                            {NewQueueScaler, nil, pooledView(3, 1, 8, 0), nil, 1},
+		"throughput: a node more adds enough":       {NewThroughput, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
+		"throughput: two more at a time":            {NewThroughput, map[string]any{"spawn": 2}, pooledView(1, 1, 8, 0), []*core.Response{flat(64, 64, 1)}, 3},
+		"throughput: it would add nothing: stays":   {NewThroughput, nil, pooledView(2, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
+		"throughput: the last one adds nothing":     {NewThroughput, nil, pooledView(4, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 3},
+		"throughput: not below the least":           {NewThroughput, nil, pooledView(4, 4, 8, 0), []*core.Response{flat(8, 64, 1)}, 4},
+		"throughput: it adds half of the average":   {NewThroughput, map[string]any{"threshold": 0.5}, pooledView(1, 1, 8, 0), []*core.Response{flat(6, 64, 1)}, 1},
+		"throughput: that is more than 0.4":         {NewThroughput, map[string]any{"threshold": 0.4}, pooledView(1, 1, 8, 0), []*core.Response{flat(6, 64, 1)}, 2},
+		"throughput: no jobs":                       {NewThroughput, nil, pooledView(5, 2, 8, 0), nil, 2},
+		"throughput: none yet":                      {NewThroughput, nil, pooledView(0, 0, 8, 0), []*core.Response{flat(8, 64, 1)}, 1},
+		"throughput: devices besides do all of it":  {NewThroughput, nil, pooledView(2, 0, 8, 8), []*core.Response{flat(8, 64, 1)}, 1},
+		"throughput: nodes without rates are taken": {NewThroughput, nil, pooledView(0, 0, 8, 0), []*core.Response{unknown}, 1},
+		"queue: no jobs":                            {NewQueue, nil, pooledView(3, 1, 8, 0), nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := map[string]any{"pool": "p"}
@@ -244,7 +244,7 @@ func TestMarginalTells(t *testing.T) {
 
 // A pool that there is not is told, and where there are no pools there is nothing to size.
 func TestScalersOfUnknownPools(t *testing.T) {
-	for _, f := range []core.Factory[core.ClusterScaler]{NewGoodputScaler(), NewThroughputScaler(), NewMarginal(), NewQueueScaler()} {
+	for _, f := range []core.Factory[core.ClusterScaler]{NewGoodput(), NewThroughput(), NewMarginal(), NewQueue()} {
 		config, problems := f.Decode(map[string]any{"pool": "nobody's"})
 		if len(problems) > 0 {
 			t.Fatal(problems)

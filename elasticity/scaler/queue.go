@@ -1,4 +1,4 @@
-package elasticity
+package scaler
 
 import (
 	"context"
@@ -7,27 +7,27 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// QueueScalerConfig configures NewQueueScaler.
-type QueueScalerConfig struct {
+// QueueConfig configures NewQueue.
+type QueueConfig struct {
 	Pool string `config:"pool" doc:"the only pool that is sized; if empty, all are: the cheapest grows first, and the dearest shrinks first"`
 }
 
 // CheckCluster refuses a pool that the cluster does not have.
-func (c QueueScalerConfig) CheckCluster(k *core.Cluster) core.Diagnostics {
+func (c QueueConfig) CheckCluster(k *core.Cluster) core.Diagnostics {
 	return checkPool(c.Pool, k)
 }
 
-// NewQueueScaler keeps as many nodes as the jobs need with their least numbers of devices, as cluster autoscalers of Kubernetes do:
+// NewQueue keeps as many nodes as the jobs need with their least numbers of devices, as cluster autoscalers of Kubernetes do:
 // they count what was asked for, and know nothing of how fast jobs are. A pool's down_cooldown is how long nodes may be unneeded.
 // O(jobs).
-func NewQueueScaler() core.Factory[core.ClusterScaler] {
+func NewQueue() core.Factory[core.ClusterScaler] {
 	return core.NewFactory(core.Info{
 		Type:         "queue",
 		Summary:      "keeps as many nodes as the jobs need with their least numbers of devices",
 		Description:  "Counts what jobs ask for and knows nothing of how fast they are, as cluster autoscalers do.",
 		Source:       "Kubernetes Cluster Autoscaler",
 		Capabilities: []core.Capability{core.CapabilityScaleCluster},
-	}, QueueScalerConfig{}, func(c QueueScalerConfig, _ core.Settings) (core.ClusterScaler, error) {
+	}, QueueConfig{}, func(c QueueConfig, _ core.Settings) (core.ClusterScaler, error) {
 		return &queueScaler{scaled{pool: c.Pool}}, nil
 	})
 }

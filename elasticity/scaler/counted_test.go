@@ -1,4 +1,4 @@
-package elasticity
+package scaler
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 // Where jobs ask for nothing that is short, counting CPUs, memory and parts makes no difference to any scaler.
 func TestCountingNothingScalesTheSame(t *testing.T) {
 	for name, factory := range map[string]func() core.Factory[core.ClusterScaler]{
-		"queue": NewQueueScaler, "goodput": NewGoodputScaler, "throughput": NewThroughputScaler, "marginal": NewMarginal,
+		"queue": NewQueue, "goodput": NewGoodput, "throughput": NewThroughput, "marginal": NewMarginal,
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -111,7 +111,7 @@ func TestPoolsThatHoldGrowFirst(t *testing.T) {
 				j.ID, j.CPUs = i, tc.cpus
 				jobs = append(jobs, j)
 			}
-			target, err := scalerOf(t, NewQueueScaler(), nil).Scale(t.Context(), v, &core.Plan{Candidates: jobs})
+			target, err := scalerOf(t, NewQueue(), nil).Scale(t.Context(), v, &core.Plan{Candidates: jobs})
 			if err != nil {
 				t.Fatal(err)
 			}

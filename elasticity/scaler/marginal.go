@@ -1,4 +1,4 @@
-package elasticity
+package scaler
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package elasticity
+package scaler
 
 import (
 	"fmt"
@@ -139,16 +139,16 @@ func TestScalersOfSeveralPools(t *testing.T) {
 		"none sized that it can run on":                  {pools: []core.Pool{spot}, sizes: []int{1}, jobs: candidates{jobFor(unknowns(4), "v100")}, fixed: []core.Node{{Accelerator: v100, Devices: 4}}, want: "spot 0"},
 		"speed counts by the device":                     {pools: []core.Pool{costs(spot, 3), costs(v100s, 10)}, sizes: []int{0, 0}, jobs: candidates{jobFor(faster(3.5, atLeast(8, flat(8, 8, 1))))}, want: "spot 0, v100s 2"},
 		"the pool with room beside the others":           {pools: []core.Pool{spot, costs(demand, 9), v100s}, sizes: []int{0, 0, 0}, jobs: candidates{jobFor(unknowns(8), "t4"), jobFor(unknowns(8), "t4"), jobFor(unknowns(4)), jobFor(unknowns(1), "v100")}, want: "spot 2, demand 3, v100s 1"},
-		"goodput: by the rates of its type":              {factory: NewGoodputScaler, pools: []core.Pool{v100s}, sizes: []int{1}, fixed: []core.Node{{Devices: 4}}, jobs: candidates{jobFor(slowerOnOne(), "v100")}, want: "v100s 2"},
-		"goodput: beside a larger node of its type":      {factory: NewGoodputScaler, pools: []core.Pool{demand}, sizes: []int{1}, fixed: []core.Node{{Devices: 8}, {Accelerator: v100, Devices: 64}}, jobs: candidates{jobFor(bound(8), "t4")}, want: "demand 1"},
-		"goodput: over both":                             {factory: NewGoodputScaler, pools: []core.Pool{demand, spot}, sizes: []int{1, 0}, jobs: candidates{jobFor(flat(12, 64, 1))}, want: "spot 2, demand 1"},
-		"goodput: room for the largest":                  {factory: NewGoodputScaler, pools: []core.Pool{demand}, sizes: []int{2}, jobs: candidates{jobFor(flat(1, 4, 1)), jobFor(atLeast(12, flat(12, 12, 1)))}, want: "demand 3"},
-		"throughput: room for the largest":               {factory: NewThroughputScaler, pools: []core.Pool{demand}, sizes: []int{4}, jobs: candidates{jobFor(atLeast(12, flat(1, 16, 1)))}, want: "demand 3"},
+		"goodput: by the rates of its type":              {factory: NewGoodput, pools: []core.Pool{v100s}, sizes: []int{1}, fixed: []core.Node{{Devices: 4}}, jobs: candidates{jobFor(slowerOnOne(), "v100")}, want: "v100s 2"},
+		"goodput: beside a larger node of its type":      {factory: NewGoodput, pools: []core.Pool{demand}, sizes: []int{1}, fixed: []core.Node{{Devices: 8}, {Accelerator: v100, Devices: 64}}, jobs: candidates{jobFor(bound(8), "t4")}, want: "demand 1"},
+		"goodput: over both":                             {factory: NewGoodput, pools: []core.Pool{demand, spot}, sizes: []int{1, 0}, jobs: candidates{jobFor(flat(12, 64, 1))}, want: "spot 2, demand 1"},
+		"goodput: room for the largest":                  {factory: NewGoodput, pools: []core.Pool{demand}, sizes: []int{2}, jobs: candidates{jobFor(flat(1, 4, 1)), jobFor(atLeast(12, flat(12, 12, 1)))}, want: "demand 3"},
+		"throughput: room for the largest":               {factory: NewThroughput, pools: []core.Pool{demand}, sizes: []int{4}, jobs: candidates{jobFor(atLeast(12, flat(1, 16, 1)))}, want: "demand 3"},
 		"marginal: room for the largest":                 {factory: NewMarginal, config: map[string]any{"value_of_time": 0.0}, pools: []core.Pool{demand}, sizes: []int{1}, jobs: candidates{jobFor(flat(1, 4, 1)), jobFor(atLeast(12, flat(12, 12, 1)))}, want: "demand 3"},
 		"too large for all pools: is not waited for":     {factory: NewMarginal, config: map[string]any{"value_of_time": 0.0}, pools: []core.Pool{demand}, sizes: []int{1}, jobs: candidates{jobFor(flat(1, 4, 1)), jobFor(atLeast(17, flat(17, 17, 1)))}, want: "demand 1"},
-		"throughput: a step":                             {factory: NewThroughputScaler, pools: []core.Pool{demand, spot}, sizes: []int{1, 1}, jobs: candidates{jobFor(flat(64, 64, 1))}, want: "spot 2, demand 1"},
+		"throughput: a step":                             {factory: NewThroughput, pools: []core.Pool{demand, spot}, sizes: []int{1, 1}, jobs: candidates{jobFor(flat(64, 64, 1))}, want: "spot 2, demand 1"},
 		"throughput: a step of larger nodes adds less a device": {
-			factory: NewThroughputScaler, config: map[string]any{"threshold": 0.6},
+			factory: NewThroughput, config: map[string]any{"threshold": 0.6},
 			pools: []core.Pool{{Name: "small", Devices: 2, Max: 2, PricePerHour: 1}, {Name: "large", Devices: 8, Max: 2, PricePerHour: 8}}, sizes: []int{2, 0},
 			jobs: candidates{jobFor(flat(8, 64, 1))}, want: "small 2, large 0",
 		},
@@ -164,7 +164,7 @@ func TestScalersOfSeveralPools(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if tc.factory == nil {
-				tc.factory = NewQueueScaler
+				tc.factory = NewQueue
 			}
 			scaler := scalerOf(t, tc.factory(), tc.config)
 			for range 2 { // it remembers nothing
@@ -224,7 +224,7 @@ func TestQueueOverRandomPools(t *testing.T) {
 				jobs, need[on] = append(jobs, jobFor(unknowns(n), []string{"t4", "v100"}[on])), need[on]+n
 			}
 		}
-		got, err := scalerOf(t, NewQueueScaler(), nil).Scale(t.Context(), poolsView(0, pools, make([]int, len(pools))), &core.Plan{Candidates: jobs})
+		got, err := scalerOf(t, NewQueue(), nil).Scale(t.Context(), poolsView(0, pools, make([]int, len(pools))), &core.Plan{Candidates: jobs})
 		if err != nil {
 			t.Fatal(err)
 		}
