@@ -3,18 +3,27 @@ package quartet
 import (
 	"github.com/quartet-sched/quartet/admission"
 	"github.com/quartet-sched/quartet/allocation"
+	"github.com/quartet-sched/quartet/allocation/elasticflow"
+	"github.com/quartet-sched/quartet/allocation/gandiva"
 	"github.com/quartet-sched/quartet/allocation/gavel"
+	"github.com/quartet-sched/quartet/allocation/gpufraction"
+	"github.com/quartet-sched/quartet/allocation/lucid"
 	"github.com/quartet-sched/quartet/allocation/matching"
 	"github.com/quartet-sched/quartet/allocation/muri"
 	"github.com/quartet-sched/quartet/allocation/pollux"
 	"github.com/quartet-sched/quartet/allocation/sia"
+	"github.com/quartet-sched/quartet/allocation/themis"
+	"github.com/quartet-sched/quartet/allocation/tiresias"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/tuning"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
+	"github.com/quartet-sched/quartet/elasticity/scaler"
 	"github.com/quartet-sched/quartet/placement"
+	"github.com/quartet-sched/quartet/placement/antman"
+	"github.com/quartet-sched/quartet/placement/gandivaaffinity"
 )
 
 // Builtins is the one list of every built-in component: a new policy is one more line here. Backends of real machines are
@@ -60,19 +69,19 @@ func Builtins() Catalog {
 			allocation.NewAntMan(),
 			allocation.NewSRTF(),
 			allocation.NewLAS(),
-			allocation.NewTiresias(),
+			tiresias.New(),
 			allocation.NewElasticDP(),
 			allocation.NewElasticFIFO(),
 			allocation.NewElasticSRTF(),
 			allocation.NewElasticTiresias(),
-			allocation.NewElasticFlow(),
-			allocation.NewGPUFraction(),
+			elasticflow.New(),
+			gpufraction.New(),
 			allocation.NewEDF(),
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
-			allocation.NewThemis(),
-			allocation.NewLucid(),
-			allocation.NewGandiva(),
+			themis.New(),
+			lucid.New(),
+			gandiva.New(),
 			allocation.NewDRF(),
 			allocation.NewTetris(),
 			allocation.NewFTF(),
@@ -110,8 +119,8 @@ func Builtins() Catalog {
 			placement.NewClustering(),
 			placement.NewRandom(),
 			placement.NewTailEviction(),
-			placement.NewGandivaAffinity(),
-			placement.NewAntMan(),
+			gandivaaffinity.New(),
+			antman.New(),
 			placement.NewSynergy(),
 		},
 		Elasticity: []core.Factory[core.Elasticity]{
@@ -122,11 +131,11 @@ func Builtins() Catalog {
 			elasticity.NewLossGain(),
 		},
 		Scaler: []core.Factory[core.ClusterScaler]{
-			elasticity.NewNone(),
-			elasticity.NewGoodputScaler(),
-			elasticity.NewMarginal(),
-			elasticity.NewQueueScaler(),
-			elasticity.NewThroughputScaler(),
+			scaler.NewNone(),
+			scaler.NewGoodput(),
+			scaler.NewMarginal(),
+			scaler.NewQueue(),
+			scaler.NewThroughput(),
 		},
 		Backend: []core.Factory[backend.Opener]{
 			sim.NewSimulator(),

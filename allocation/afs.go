@@ -5,12 +5,12 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/policykit/queue"
+	"github.com/quartet-sched/quartet/policykit/elastic"
 )
 
 // AFSConfig configures NewAFS.
 type AFSConfig struct {
-	StepsConfig
+	elastic.StepsConfig
 }
 
 // NewAFS gives devices, one at a time, to the job that wins a comparison with every other.
@@ -33,25 +33,22 @@ func NewAFS() core.Factory[core.Allocator] {
 			"Needs an elasticity that tells rate curves and the work left; a job without a curve gets its least number only.",
 		Source:       "AFS-L, Hwang et al., NSDI'21",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
-	}, AFSConfig{StepsConfig{Steps: nextLevel}}, func(c AFSConfig, _ core.Settings) (core.Allocator, error) {
-		return &afs{steps: c.StepsConfig, standing: core.Standing{UntilSeconds: math.Inf(1)}}, nil
+	}, AFSConfig{elastic.StepsConfig{Steps: elastic.NextLevel}}, func(c AFSConfig, _ core.Settings) (core.Allocator, error) {
+		return &afs{Claims: elastic.NewClaims(), steps: c.StepsConfig}, nil
 	})
 }
 
 type afs struct {
-	steps    StepsConfig
-	capacity queue.Capacity
-	bids     []bid // by index among the candidates
-	ranks    []queue.Rank
-	grants   []core.Grant
-	standing core.Standing
+	elastic.Claims
+
+	steps elastic.StepsConfig
+	bids  []bid // by index among the candidates
 }
 
 // bid is what a candidate has got so far, and what it asks for next.
 type bid struct {
-	work     float64 // left, in the unit of the curve; +Inf when unknown
-	most     int
-	replicas int
+	elastic.Claim
+
 	next     int     // number of replicas it asks for; 0 when it wants no more
 	seconds  float64 // until it ends with what it has
 	lengthen float64 // (S(next)-S(n))/S(next), by the device: its claim against a job that ends sooner
@@ -63,59 +60,55 @@ func (p *afs) Allocate(_ context.Context, v *core.View, candidates []core.Candid
 	for left := p.open(v, candidates, perNode); ; {
 		winner := p.winner(left)
 		if winner < 0 {
-			return p.grantAscending(candidates), nil
+			break
 		}
 		b := &p.bids[winner]
-		left -= b.next - b.replicas
-		b.replicas = b.next
+		left -= b.next - b.Replicas
+		b.Replicas = b.next
 		b.ask(candidates[winner].Response, perNode, p.steps)
 	}
+	for i := range p.bids {
+		p.Of[i].Replicas = p.bids[i].Replicas
+	}
+	return p.Grants(candidates), nil
 }
 
-// open lets every candidate ask for its least number of replicas, but those that are pinned: they have what they hold. It
-// returns how many devices are left.
+// open lets every candidate ask for its least number of replicas, except pinned ones, which have what they hold. It returns how many
+// devices are left.
 func (p *afs) open(v *core.View, candidates []core.Candidate, perNode int) int {
-	p.capacity.CountIn(v)
-	pinned := queue.Pinned(v, candidates)
-	p.bids, p.standing = p.bids[:0], core.Standing{UntilSeconds: math.Inf(1)}
+	left := p.Open(v, candidates, func(c *core.Candidate) (work float64, stands bool) {
+		if c.TotalWork > 0 {
+			return c.RemainingWork(v.NowSeconds), false
+		}
+		return math.Inf(1), false
+	})
+	p.bids = p.bids[:0]
 	for i := range candidates {
-		c := &candidates[i]
-		if pinned > 0 && queue.Stays(v, c) {
-			p.bids = append(p.bids, bid{replicas: c.Held})
-			continue
+		b := bid{Claim: p.Of[i]}
+		if !b.Pinned {
+			b.ask(candidates[i].Response, perNode, p.steps)
 		}
-		if queue.MayStay(v, c) {
-			p.standing.UntilSeconds = v.NowSeconds
-		}
-		b := bid{work: c.Response.RemainingWork, most: p.capacity.Limit(c, v.Cluster, c.Response.MaxReplicas)}
-		if math.IsNaN(b.work) {
-			b.work, p.standing.UntilSeconds = math.Inf(1), v.NowSeconds
-			if c.TotalWork > 0 {
-				b.work = c.RemainingWork(v.NowSeconds)
-			}
-		}
-		b.ask(c.Response, perNode, p.steps)
 		p.bids = append(p.bids, b)
 	}
-	return v.Devices - pinned
+	return left
 }
 
 // ask works out what the job asks for on top of its replicas.
-func (b *bid) ask(r *core.Response, perNode int, steps StepsConfig) {
-	if b.replicas == 0 {
+func (b *bid) ask(r *core.Response, perNode int, steps elastic.StepsConfig) {
+	if b.Replicas == 0 {
 		b.next = r.MinReplicas
-		b.seconds = b.work
+		b.seconds = b.Work
 		if rate := r.Rate(core.AnyAccelerator, b.next, perNode); rate > 0 {
-			b.seconds = b.work / rate
+			b.seconds = b.Work / rate
 		}
 		b.lengthen = 1 / float64(b.next)
 		return
 	}
-	rate := r.Rate(core.AnyAccelerator, b.replicas, perNode)
-	b.seconds = b.work / rate
+	rate := r.Rate(core.AnyAccelerator, b.Replicas, perNode)
+	b.seconds = b.Work / rate
 	var next float64
-	if b.next, next = steps.next(r, b.replicas, b.most, perNode); b.next > 0 {
-		devices := float64(b.next - b.replicas)
+	if b.next, next = steps.Next(r, b.Replicas, b.Most, perNode); b.next > 0 {
+		devices := float64(b.next - b.Replicas)
 		b.lengthen, b.shorten = (next-rate)/next/devices, (next-rate)/rate/devices
 	}
 }
@@ -125,7 +118,7 @@ func (p *afs) winner(left int) int {
 	winner := -1
 	for i := range p.bids {
 		b := &p.bids[i]
-		if b.next > 0 && b.next-b.replicas <= left && (winner < 0 || b.beats(&p.bids[winner])) {
+		if b.next > 0 && b.next-b.Replicas <= left && (winner < 0 || b.beats(&p.bids[winner])) {
 			winner = i
 		}
 	}
@@ -135,30 +128,11 @@ func (p *afs) winner(left int) int {
 // beats compares a job with one that was submitted before.
 func (b *bid) beats(earlier *bid) bool {
 	switch {
-	case b.replicas == 0 && earlier.replicas == 0:
+	case b.Replicas == 0 && earlier.Replicas == 0:
 		return b.seconds < earlier.seconds
-	case earlier.replicas == 0 || b.replicas > 0 && b.seconds < earlier.seconds:
+	case earlier.Replicas == 0 || b.Replicas > 0 && b.seconds < earlier.seconds:
 		return !(earlier.lengthen > b.shorten)
 	default:
 		return b.lengthen > earlier.shorten
 	}
 }
-
-func (p *afs) grantAscending(candidates []core.Candidate) []core.Grant {
-	p.ranks = p.ranks[:0]
-	for i := range candidates {
-		if n := p.bids[i].replicas; n > 0 {
-			p.ranks = append(p.ranks, queue.Rank{Key: float64(n), Job: candidates[i].ID, Index: int32(i)})
-		}
-	}
-	queue.SortRanks(p.ranks)
-	p.grants = p.grants[:0]
-	for _, r := range p.ranks {
-		p.grants = append(p.grants, core.Grant{Job: r.Job, Accelerator: core.AnyAccelerator, Replicas: p.bids[r.Index].replicas})
-	}
-	return p.grants
-}
-
-// Standing is for ever when the work left came from the responses, which change by events only, and now when a declared
-// work left stood in, which shrinks as the job runs.
-func (p *afs) Standing() core.Standing { return p.standing }

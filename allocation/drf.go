@@ -117,12 +117,7 @@ func (p *drf) Allocate(_ context.Context, v *core.View, candidates []core.Candid
 
 // wants is what a candidate wants with the replicas that it would be granted.
 func (p *drf) wants(v *core.View, c *core.Candidate) synergy.State {
-	return wantedOf(&p.fleet, c, p.walk.Replicas(v, c))
-}
-
-// wantedOf is the devices, the CPUs and the memory that a candidate wants.
-func wantedOf(f *synergy.Fleet, c *core.Candidate, replicas int) synergy.State {
-	return synergy.State{Devices: replicas, Demand: f.Job(c.JobSpec, replicas, core.AnyAccelerator).Demand.Resources}
+	return p.fleet.Wanted(c.JobSpec, p.walk.Replicas(v, c))
 }
 
 // fill serves the tenants one after the other, the one with the smallest share first.
@@ -135,7 +130,7 @@ func (p *drf) fill(v *core.View, candidates []core.Candidate) {
 		c := &candidates[i]
 		t := p.tenant(c.Tenant)
 		if queue.Stays(v, c) { // it was granted what it holds
-			t.add(wantedOf(&p.fleet, c, c.Held))
+			t.add(p.fleet.Wanted(c.JobSpec, c.Held))
 			continue
 		}
 		t.waiting = append(t.waiting, i)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/policykit/elastic"
 	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
@@ -36,12 +37,12 @@ func NewEDF() core.Factory[core.Allocator] {
 			"Running jobs have no precedence. Jobs without a deadline and best effort ones come last, in submission order. O(candidates × levels) a round when few change places.",
 		Source: "earliest deadline first, as in ElasticFlow, ASPLOS'23",
 	}, EDFConfig{Devices: edfFastest}, func(c EDFConfig, _ core.Settings) (core.Allocator, error) {
-		return &edf{devices: c.Devices, stakes: stakes{standing: core.Standing{UntilSeconds: math.Inf(1)}}}, nil
+		return &edf{devices: c.Devices, Shares: elastic.NewShares()}, nil
 	})
 }
 
 type edf struct {
-	stakes
+	elastic.Shares
 
 	devices string
 	order   queue.Order
@@ -49,30 +50,26 @@ type edf struct {
 
 // Allocate depends on neither the time nor on who runs, pins aside.
 func (p *edf) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	p.begin(v, candidates)
+	p.Begin(v, candidates)
 	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 {
 		if c.BestEffort {
 			return math.Inf(1)
 		}
 		return c.Deadline()
 	})
-	for _, r := range ranks {
-		if k := &p.of[r.Index]; k.replicas == 0 {
-			p.give(r.Index, p.wanted(&candidates[r.Index], k))
-		}
-	}
-	return p.settle(v, candidates), nil
+	p.GiveInOrder(ranks, func(i int32, k *elastic.Share) int { return p.wanted(&candidates[i], k) })
+	return p.Settle(v, candidates), nil
 }
 
 // wanted is what a job is to have of those left, at least as many as it needs to run.
-func (p *edf) wanted(c *core.Candidate, k *stake) int {
-	most, best, fastest := min(k.most, max(p.left, k.least)), k.least, 0.0
+func (p *edf) wanted(c *core.Candidate, k *elastic.Share) int {
+	most, best, fastest := min(k.Most, max(p.Left, k.Least)), k.Least, 0.0
 	if p.devices == edfRequested {
-		most = min(most, requested(c))
+		most = min(most, queue.Requested(c))
 	}
-	for n := k.least; n <= most; n++ {
-		rate := c.Response.Rate(core.AnyAccelerator, n, p.perNode)
-		if k.known && rate <= 0 || p.devices == edfFastest && k.known && rate <= fastest {
+	for n := k.Least; n <= most; n++ {
+		rate := c.Response.Rate(core.AnyAccelerator, n, p.PerNode)
+		if k.Known && rate <= 0 || p.devices == edfFastest && k.Known && rate <= fastest {
 			continue
 		}
 		best, fastest = n, rate

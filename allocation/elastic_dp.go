@@ -8,6 +8,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
+	"github.com/quartet-sched/quartet/policykit/elastic"
 	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
@@ -144,7 +145,7 @@ func addLevels(all []optim.Share, c *core.Candidate, most, perNode int) []optim.
 			continue
 		}
 		if math.IsNaN(base) {
-			base = unitRate(c.Response, k, perNode)
+			base = elastic.UnitRate(c.Response, k, perNode)
 		}
 		all = append(all, optim.Share{Devices: k, Value: rate / base})
 	}

@@ -6,26 +6,15 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/policykit/policytest"
 )
-
-// scales responds with the rate of each job on 1 devices and more.
-func scales(rates ...[]float64) func(*core.Job) core.Response {
-	return func(j *core.Job) core.Response {
-		r := core.Response{Job: j.ID, MinReplicas: j.MinReplicas, MaxReplicas: j.MaxReplicas, RemainingWork: math.NaN()}
-		if list := rates[j.ID]; list != nil {
-			r.Curves = []core.Curve{{OneNode: list, ManyNodes: list}}
-		}
-		return r
-	}
-}
 
 func TestElasticDP(t *testing.T) {
 	linear := []float64{1, 2, 3, 4, 5, 6, 7, 8}
 	flat := []float64{5, 5.5, 5.6, 5.7, 5.8, 5.9, 5.95, 6}
 	border := []float64{1, 2, 3, 4, 2, 2.2, 2.4, 7} // slower across nodes, until there are two full ones
-	elastic := func(most int) *coretest.JobBuilder { return waits(1).Elastic(1, 1, most) }
+	elastic := func(most int) *coretest.JobBuilder { return policytest.Waits(1).Elastic(1, 1, most) }
 	for name, tc := range map[string]struct {
 		jobs   []*coretest.JobBuilder
 		rates  [][]float64
@@ -46,16 +35,16 @@ func TestElasticDP(t *testing.T) {
 			"0×1 1×1 2×1 3×1 4×1 5×1 6×1 7×1",
 		},
 		"one that runs stays, though one before it waits": {
-			[]*coretest.JobBuilder{waits(6), runs(5)}, [][]float64{nil, nil}, nil, "1×5",
+			[]*coretest.JobBuilder{policytest.Waits(6), policytest.Runs(5)}, [][]float64{nil, nil}, nil, "1×5",
 		},
 		"one that does not fit lets others by": {
-			[]*coretest.JobBuilder{runs(5), waits(6), waits(2)}, [][]float64{nil, nil, nil}, nil, "0×5 2×2",
+			[]*coretest.JobBuilder{policytest.Runs(5), policytest.Waits(6), policytest.Waits(2)}, [][]float64{nil, nil, nil}, nil, "0×5 2×2",
 		},
 		"or holds them back": {
-			[]*coretest.JobBuilder{runs(5), waits(6), waits(2)}, [][]float64{nil, nil, nil}, map[string]any{"strict": true}, "0×5",
+			[]*coretest.JobBuilder{policytest.Runs(5), policytest.Waits(6), policytest.Waits(2)}, [][]float64{nil, nil, nil}, map[string]any{"strict": true}, "0×5",
 		},
 		"without a curve it gets its least number": {
-			[]*coretest.JobBuilder{waits(1).Elastic(2, 4, 8)}, [][]float64{nil}, nil, "0×2",
+			[]*coretest.JobBuilder{policytest.Waits(1).Elastic(2, 4, 8)}, [][]float64{nil}, nil, "0×2",
 		},
 		"a number without a rate is none": {
 			[]*coretest.JobBuilder{elastic(8)}, [][]float64{{0, 0, 2, 0}}, nil, "0×3",
@@ -65,7 +54,7 @@ func TestElasticDP(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := allocate(t, newPolicy(t, NewElasticDP(), tc.config), eightDevices(tc.jobs...), scales(tc.rates...)); got != tc.want {
+			if got := policytest.Allocate(t, policytest.New(t, NewElasticDP(), tc.config), policytest.EightDevices(tc.jobs...), policytest.Scales(tc.rates...)); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -79,12 +68,12 @@ func TestElasticDPIsTheBest(t *testing.T) {
 		var jobs []*coretest.JobBuilder
 		rates := make([][]float64, n)
 		for i := range n {
-			jobs = append(jobs, waits(1).Elastic(1, 1, rapid.IntRange(1, 6).Draw(t, "most")))
+			jobs = append(jobs, policytest.Waits(1).Elastic(1, 1, rapid.IntRange(1, 6).Draw(t, "most")))
 			rates[i] = append([]float64{1}, rapid.SliceOfN(rapid.SampledFrom([]float64{0.5, 1, 1.5, 2, 3, 4}), 5, 5).Draw(t, "rates")...)
 		}
 		v := coretest.MakeView(coretest.MakeCluster().Nodes(rapid.IntRange(1, 4).Draw(t, "nodes"), "t4", 2).Obj()).Jobs(jobs...).Obj()
 		got, used := 0.0, 0
-		granted := ask(t, newPolicy(t, NewElasticDP(), nil), v, scales(rates...))
+		granted := policytest.Ask(t, policytest.New(t, NewElasticDP(), nil), v, policytest.Scales(rates...))
 		for _, g := range granted {
 			got += rates[g.Job][g.Replicas-1]
 			used += g.Replicas

@@ -2,9 +2,9 @@ package allocation
 
 import (
 	"context"
-	"math"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/policykit/elastic"
 )
 
 // NewElasticFIFO gives jobs their least numbers of devices in order of submission, and then all of them the rest in turns.
@@ -24,18 +24,18 @@ func NewElasticFIFO() core.Factory[core.Allocator] {
 			"Needs an elasticity that lets jobs run on several numbers of devices; how fast they are on each makes no difference. O(candidates + devices) a round.",
 		Source: "Voda, elastic FIFO",
 	}, core.None{}, func(core.None, core.Settings) (core.Allocator, error) {
-		return &elasticFIFO{stakes{standing: core.Standing{UntilSeconds: math.Inf(1)}}}, nil
+		return &elasticFIFO{elastic.NewShares()}, nil
 	})
 }
 
-type elasticFIFO struct{ stakes }
+type elasticFIFO struct{ elastic.Shares }
 
 // Allocate depends on neither the time nor on who runs, pins aside.
 func (p *elasticFIFO) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	p.begin(v, candidates)
+	p.Begin(v, candidates)
 	for i := range candidates {
-		p.give(int32(i), p.of[i].least)
+		p.Give(int32(i), p.Of[i].Least)
 	}
-	p.growInTurns(candidates)
-	return p.settle(v, candidates), nil
+	p.GrowInTurns(candidates)
+	return p.Settle(v, candidates), nil
 }

@@ -6,10 +6,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/policykit/policytest"
 )
 
 func TestElasticFIFO(t *testing.T) {
-	elastic := func(least, most int) *coretest.JobBuilder { return waits(1).Elastic(least, least, most) }
+	elastic := func(least, most int) *coretest.JobBuilder { return policytest.Waits(1).Elastic(least, least, most) }
 	for name, tc := range map[string]struct {
 		jobs  []*coretest.JobBuilder
 		rates [][]float64
@@ -30,7 +31,7 @@ func TestElasticFIFO(t *testing.T) {
 			[]*coretest.JobBuilder{elastic(5, 8), elastic(5, 8), elastic(1, 1)}, [][]float64{nil, nil, nil}, "0×7 2×1",
 		},
 		"one that runs has no precedence": {
-			[]*coretest.JobBuilder{elastic(6, 6), runs(4).Elastic(4, 4, 8)}, [][]float64{nil, nil}, "0×6",
+			[]*coretest.JobBuilder{elastic(6, 6), policytest.Runs(4).Elastic(4, 4, 8)}, [][]float64{nil, nil}, "0×6",
 		},
 		"a number without a rate is passed over": {
 			[]*coretest.JobBuilder{elastic(1, 3), elastic(1, 8)}, [][]float64{{1, 0, 3}, nil}, "0×3 1×5",
@@ -43,7 +44,7 @@ func TestElasticFIFO(t *testing.T) {
 		"one of which no rate is known":                   {[]*coretest.JobBuilder{elastic(2, 8)}, [][]float64{{0, 0, 0}}, "0×8"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := allocate(t, newPolicy(t, NewElasticFIFO(), nil), eightDevices(tc.jobs...), scales(tc.rates...)); got != tc.want {
+			if got := policytest.Allocate(t, policytest.New(t, NewElasticFIFO(), nil), policytest.EightDevices(tc.jobs...), policytest.Scales(tc.rates...)); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -56,7 +57,7 @@ func TestElasticFIFOFollowsTheRule(t *testing.T) {
 		var jobs []*coretest.JobBuilder
 		for range rapid.IntRange(1, 12).Draw(t, "jobs") {
 			least := rapid.IntRange(1, 5).Draw(t, "least")
-			jobs = append(jobs, waits(1).Elastic(least, least, least+rapid.IntRange(0, 5).Draw(t, "more")))
+			jobs = append(jobs, policytest.Waits(1).Elastic(least, least, least+rapid.IntRange(0, 5).Draw(t, "more")))
 		}
 		v := coretest.MakeView(coretest.MakeCluster().Nodes(rapid.IntRange(1, 12).Draw(t, "nodes"), "t4", 2).Obj()).Jobs(jobs...).Obj()
 		want, left := make([]int, len(jobs)), v.Devices
@@ -72,7 +73,7 @@ func TestElasticFIFOFollowsTheRule(t *testing.T) {
 				left--
 			}
 		}
-		for _, g := range ask(t, newPolicy(t, NewElasticFIFO(), nil), v, scales(make([][]float64, len(jobs))...)) {
+		for _, g := range policytest.Ask(t, policytest.New(t, NewElasticFIFO(), nil), v, policytest.Scales(make([][]float64, len(jobs))...)) {
 			if g.Replicas != want[g.Job] || want[g.Job] == 0 {
 				t.Fatalf("job %d: granted %d, want %v", g.Job, g.Replicas, want)
 			}
@@ -91,13 +92,13 @@ func TestElasticFIFOStands(t *testing.T) {
 		job  *coretest.JobBuilder
 		want float64
 	}{
-		"for ever":                          {waits(1).Elastic(1, 1, 4), forever},
-		"not before a pinned job has begun": {waits(1).Elastic(1, 1, 4).Pinned(), 1000},
-		"once it has":                       {coretest.MakeJob("p").Elastic(1, 1, 4).Pinned().Running(900, coretest.Seat(0, 0, 1)), forever},
+		"for ever":                          {policytest.Waits(1).Elastic(1, 1, 4), policytest.Forever},
+		"not before a pinned job has begun": {policytest.Waits(1).Elastic(1, 1, 4).Pinned(), 1000},
+		"once it has":                       {coretest.MakeJob("p").Elastic(1, 1, 4).Pinned().Running(900, coretest.Seat(0, 0, 1)), policytest.Forever},
 	} {
 		t.Run(name, func(t *testing.T) {
-			policy, v := newPolicy(t, NewElasticFIFO(), nil), eightDevices(tc.job)
-			if got := standsUntil(t, policy, v, ask(t, policy, v, scales(nil))); got != tc.want {
+			policy, v := policytest.New(t, NewElasticFIFO(), nil), policytest.EightDevices(tc.job)
+			if got := policytest.StandsUntil(t, policy, v, policytest.Ask(t, policy, v, policytest.Scales(nil))); got != tc.want {
 				t.Errorf("stands until %v s, want %v", got, tc.want)
 			}
 		})

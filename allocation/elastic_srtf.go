@@ -2,10 +2,10 @@ package allocation
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/policykit/elastic"
 	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
@@ -16,7 +16,7 @@ type ElasticSRTFConfig struct {
 
 // Capabilities are those that reading step times needs, besides the work left.
 func (c ElasticSRTFConfig) Capabilities() []core.Capability {
-	return SRTFConfig{StepTimes: c.StepTimes}.Capabilities()
+	return queue.StepTimeCapabilities(c.StepTimes)
 }
 
 // NewElasticSRTF gives jobs their least numbers of devices by the time they have left, and then all of them the rest in turns.
@@ -39,38 +39,36 @@ func NewElasticSRTF() core.Factory[core.Allocator] {
 		Source:       "Voda, elastic SRTF",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
 	}, ElasticSRTFConfig{StepTimes: true}, func(c ElasticSRTFConfig, _ core.Settings) (core.Allocator, error) {
-		return &elasticSRTF{steps: c.StepTimes, stakes: stakes{standing: core.Standing{UntilSeconds: math.Inf(1)}}}, nil
+		return &elasticSRTF{steps: c.StepTimes, Shares: elastic.NewShares()}, nil
 	})
 }
 
 type elasticSRTF struct {
-	stakes
+	elastic.Shares
 
 	steps bool
 	order queue.Order
 }
 
 func (p *elasticSRTF) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	p.begin(v, candidates)
+	p.Begin(v, candidates)
 	shrinks := false // the time left of some job does as it runs
 	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 {
-		n := p.capacity.Limit(c, v.Cluster, requested(c))
-		seconds, declared := remainingSeconds(c, v.NowSeconds, n, p.perNode, p.steps)
+		n := p.Limit(v, c, queue.Requested(c))
+		seconds, declared := queue.RemainingSeconds(c, v.NowSeconds, n, p.PerNode, p.steps)
 		shrinks = shrinks || declared
 		return seconds
 	})
-	for _, r := range ranks {
-		p.give(r.Index, p.of[r.Index].least)
-	}
-	p.growInTurns(candidates)
-	grants := p.settle(v, candidates)
+	p.GiveInOrder(ranks, func(_ int32, k *elastic.Share) int { return k.Least })
+	p.GrowInTurns(candidates)
+	grants := p.Settle(v, candidates)
 	if shrinks && p.anyoneShort() {
-		p.standing.UntilSeconds = v.NowSeconds // jobs change places as time passes
+		p.Stands.UntilSeconds = v.NowSeconds // jobs change places as time passes
 	}
 	return grants, nil
 }
 
 // anyoneShort reports whether some candidate could use more than it got.
 func (p *elasticSRTF) anyoneShort() bool {
-	return slices.ContainsFunc(p.of, func(k stake) bool { return k.replicas < k.most })
+	return slices.ContainsFunc(p.Of, func(k elastic.Share) bool { return k.Replicas < k.Most })
 }

@@ -12,9 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/quartet-sched/quartet/allocation/tiresias"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/internal/refdata"
+	"github.com/quartet-sched/quartet/policykit/elastic"
+	"github.com/quartet-sched/quartet/policykit/policytest"
 )
 
 // No more devices are granted than there are, and each job is granted nothing or a number that it can run on.
@@ -26,7 +29,7 @@ func TestElasticGrantsWhatJobsCanUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				v, candidates := coretest.DrawView(t)
-				grants, err := newPolicy(t, tc.factory, tc.config).Allocate(context.Background(), v, candidates)
+				grants, err := policytest.New(t, tc.Factory, tc.Config).Allocate(context.Background(), v, candidates)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -67,14 +70,14 @@ func TestElasticIsRigidWithRigidJobs(t *testing.T) {
 		config         map[string]any
 	}{
 		"elastic_srtf":     {NewElasticSRTF(), NewSRTF(), nil},
-		"elastic_tiresias": {NewElasticTiresias(), NewTiresias(), map[string]any{"thresholds": []any{60, 3600}, "promote_factor": 1}},
+		"elastic_tiresias": {NewElasticTiresias(), tiresias.New(), map[string]any{"thresholds": []any{60, 3600}, "promote_factor": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				v, _ := coretest.DrawView(t)
-				elastic, rigid := newPolicy(t, tc.elastic, tc.config), newPolicy(t, tc.rigid, tc.config)
+				scaled, rigid := policytest.New(t, tc.elastic, tc.config), policytest.New(t, tc.rigid, tc.config)
 				for range 4 {
-					got, want := ask(t, elastic, v, coretest.Rigid), ask(t, rigid, v, coretest.Rigid)
+					got, want := policytest.Ask(t, scaled, v, coretest.Rigid), policytest.Ask(t, rigid, v, coretest.Rigid)
 					if diff := cmp.Diff(want, got); diff != "" {
 						t.Fatalf("at %v s, grants (-rigid +elastic):\n%s", v.NowSeconds, diff)
 					}
@@ -104,10 +107,10 @@ func TestStepsAtTheBorderOfANode(t *testing.T) {
 		for policy, factory := range map[string]core.Factory[core.Allocator]{"afs": NewAFS(), "elastic_tiresias": NewElasticTiresias()} {
 			t.Run(name+"/"+policy, func(t *testing.T) {
 				granted := func(nodes int, config map[string]any) string {
-					v := coretest.MakeView(coretest.MakeCluster().Nodes(nodes, "t4", 4).Obj()).Jobs(waits(1).Elastic(1, 1, 10)).Obj()
-					return allocate(t, newPolicy(t, factory, config), v, scales(curves[name].Speedups))
+					v := coretest.MakeView(coretest.MakeCluster().Nodes(nodes, "t4", 4).Obj()).Jobs(policytest.Waits(1).Elastic(1, 1, 10)).Obj()
+					return policytest.Allocate(t, policytest.New(t, factory, config), v, policytest.Scales(curves[name].Speedups))
 				}
-				for config, want := range map[string]int{oneByOne: tc.one, nextLevel: tc.nextLevel} {
+				for config, want := range map[string]int{elastic.OneByOne: tc.one, elastic.NextLevel: tc.nextLevel} {
 					if got := granted(4, map[string]any{"steps": config}); got != fmt.Sprintf("0×%d", want) {
 						t.Errorf("steps %s: of 16 devices granted %s, want %d", config, got, want)
 					}
@@ -142,7 +145,7 @@ func growing(jobs int) (*core.View, []core.Candidate) {
 	}
 	for i := range jobs {
 		ran := float64(i * 13 % 500)
-		builders = append(builders, waits(1).Elastic(1+i%3, 2+i%5, 64).Work(float64(100+i*37%1000)).Executed(ran, ran))
+		builders = append(builders, policytest.Waits(1).Elastic(1+i%3, 2+i%5, 64).Work(float64(100+i*37%1000)).Executed(ran, ran))
 	}
 	v := coretest.MakeView(coretest.MakeCluster().Nodes(jobs/2, "t4", 4).Obj()).Jobs(builders...).Obj()
 	return v, coretest.Candidates(v, func(j *core.Job) core.Response {
@@ -154,7 +157,7 @@ func growing(jobs int) (*core.View, []core.Candidate) {
 func TestElasticRoundAllocatesNothing(t *testing.T) {
 	for name, tc := range elasticForms {
 		t.Run(name, func(t *testing.T) {
-			policy := newPolicy(t, tc.factory, tc.config)
+			policy := policytest.New(t, tc.factory, tc.config)
 			v, candidates := growing(100)
 			got := testing.AllocsPerRun(50, func() {
 				v.NowSeconds += 300
@@ -173,7 +176,7 @@ func TestElasticRoundAllocatesNothing(t *testing.T) {
 func BenchmarkElastic(b *testing.B) {
 	for name, tc := range elasticForms {
 		b.Run(name, func(b *testing.B) {
-			policy := newPolicy(b, tc.factory, tc.config)
+			policy := policytest.New(b, tc.factory, tc.config)
 			v, candidates := growing(2000)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -216,7 +219,7 @@ func BenchmarkElasticDP(b *testing.B) {
 				curve := core.Curve{OneNode: curves[j.ID], ManyNodes: curves[j.ID]}
 				return core.Response{Job: j.ID, MinReplicas: 1, MaxReplicas: 64, Curves: []core.Curve{curve}, RemainingWork: math.NaN()}
 			})
-			policy := newPolicy(b, NewElasticDP(), nil)
+			policy := policytest.New(b, NewElasticDP(), nil)
 			b.ReportAllocs()
 			for b.Loop() {
 				grants, err := policy.Allocate(b.Context(), v, candidates)

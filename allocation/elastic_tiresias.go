@@ -2,15 +2,17 @@ package allocation
 
 import (
 	"context"
-	"math"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/policykit/elastic"
+	"github.com/quartet-sched/quartet/policykit/feedback"
+	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
 // ElasticTiresiasConfig configures NewElasticTiresias.
 type ElasticTiresiasConfig struct {
-	QueuesConfig
-	StepsConfig
+	feedback.QueuesConfig
+	elastic.StepsConfig
 	CompactAbove int `config:"compact_above" doc:"when more jobs than this are left without devices, those of all queues but the first are held to their least number" min:"0"`
 }
 
@@ -37,24 +39,24 @@ func NewElasticTiresias() core.Factory[core.Allocator] {
 			"Needs an elasticity that tells rate curves; a job without one gets no more than it requests. O((candidates + devices) log candidates) a round.",
 		Source: "Elastic-Tiresias, Wu et al., TPDS'21; Voda",
 	}, ElasticTiresiasConfig{
-		QueuesConfig: usualQueues(), StepsConfig: StepsConfig{Steps: nextLevel}, CompactAbove: 10,
+		QueuesConfig: feedback.Usual(), StepsConfig: elastic.StepsConfig{Steps: elastic.NextLevel}, CompactAbove: 10,
 	}, func(c ElasticTiresiasConfig, _ core.Settings) (core.Allocator, error) {
 		return &elasticTiresias{
-			feedbackQueues: newFeedbackQueues(c.QueuesConfig), steps: c.StepsConfig, compactAbove: c.CompactAbove,
-			stakes: stakes{standing: core.Standing{UntilSeconds: math.Inf(1)}},
+			Queues: feedback.New(c.QueuesConfig), steps: c.StepsConfig, compactAbove: c.CompactAbove,
+			Shares: elastic.NewShares(),
 		}, nil
 	})
 }
 
 type elasticTiresias struct {
-	feedbackQueues
-	stakes
+	feedback.Queues
+	elastic.Shares
 
-	steps        StepsConfig
+	steps        elastic.StepsConfig
 	compactAbove int
 	order        []int32 // candidates in the order of the queues, by index
 	offers       []offer // by place in that order
-	gains        gainHeap
+	gains        elastic.Gains
 }
 
 // offer is what a candidate may get next.
@@ -64,49 +66,49 @@ type offer struct {
 }
 
 func (p *elasticTiresias) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	p.requeue(v.NowSeconds, candidates)
-	p.begin(v, candidates)
+	p.Requeue(v.NowSeconds, candidates)
+	p.Begin(v, candidates)
 	p.serve(candidates)
 	p.compact()
 	p.divide(candidates)
-	grants := p.settle(v, candidates)
-	p.standing.UntilSeconds = min(p.standing.UntilSeconds, p.nextChange(v.NowSeconds, candidates, grants))
+	grants := p.Settle(v, candidates)
+	p.Stands.UntilSeconds = min(p.Stands.UntilSeconds, p.NextChange(v.NowSeconds, candidates, grants))
 	return grants, nil
 }
 
 // serve gives candidates what they request, in the order of the queues.
 func (p *elasticTiresias) serve(candidates []core.Candidate) {
 	p.order = p.order[:0]
-	for _, queue := range p.queues {
-		for _, id := range queue {
-			i := p.jobs[id].slot
+	for _, ids := range p.Lists {
+		for _, id := range ids {
+			i := p.Slot(id)
 			p.order = append(p.order, i)
-			p.give(i, p.demand(&candidates[i], &p.of[i]))
+			p.Give(i, p.demand(&candidates[i], &p.Of[i]))
 		}
 	}
 }
 
 // demand is the number of replicas that a candidate requests; the next one above where it cannot run so, by its curve, and its least
 // where there is none.
-func (p *elasticTiresias) demand(c *core.Candidate, k *stake) int {
-	return k.runnable(c.Response, min(requested(c), k.most), p.perNode)
+func (p *elasticTiresias) demand(c *core.Candidate, k *elastic.Share) int {
+	return k.Runnable(c.Response, min(queue.Requested(c), k.Most), p.PerNode)
 }
 
 // compact takes back what jobs behind the first queue have above their least numbers, when too many others have nothing.
 func (p *elasticTiresias) compact() {
 	waiting := 0
-	for i := range p.of {
-		if p.of[i].replicas == 0 {
+	for i := range p.Of {
+		if p.Of[i].Replicas == 0 {
 			waiting++
 		}
 	}
 	if waiting <= p.compactAbove {
 		return
 	}
-	for _, i := range p.order[len(p.queues[0]):] {
-		if k := &p.of[i]; k.replicas > k.least {
-			p.left += k.replicas - k.least
-			k.replicas = k.least
+	for _, i := range p.order[len(p.Lists[0]):] {
+		if k := &p.Of[i]; k.Replicas > k.Least {
+			p.Left += k.Replicas - k.Least
+			k.Replicas = k.Least
 		}
 	}
 }
@@ -116,43 +118,43 @@ func (p *elasticTiresias) divide(candidates []core.Candidate) {
 	p.offers, p.gains = p.offers[:0], p.gains[:0]
 	for place, i := range p.order {
 		c := &candidates[i]
-		o := offer{unit: unitRate(c.Response, p.of[i].least, p.perNode)}
-		worth := p.offer(c, &p.of[i], &o)
+		o := offer{unit: elastic.UnitRate(c.Response, p.Of[i].Least, p.PerNode)}
+		worth := p.offer(c, &p.Of[i], &o)
 		p.offers = append(p.offers, o)
-		p.gains.add(gain{worth: worth, index: int32(place)})
+		p.gains.Add(elastic.Gain{Worth: worth, Index: int32(place)})
 	}
-	p.gains.heapify()
-	for p.left > 0 && len(p.gains) > 0 {
-		place := p.gains[0].index
+	p.gains.Heapify()
+	for p.Left > 0 && len(p.gains) > 0 {
+		place := p.gains[0].Index
 		i, o := p.order[place], &p.offers[place]
-		k := &p.of[i]
+		k := &p.Of[i]
 		switch {
-		case o.replicas-k.replicas > p.left: // so it never fits
-			p.gains.replaceTop(0)
+		case o.replicas-k.Replicas > p.Left: // so it never fits
+			p.gains.ReplaceTop(0)
 			continue
-		case k.replicas == 0:
-			p.give(i, o.replicas)
+		case k.Replicas == 0:
+			p.Give(i, o.replicas)
 		default:
-			p.left -= o.replicas - k.replicas
-			k.replicas = o.replicas
+			p.Left -= o.replicas - k.Replicas
+			k.Replicas = o.replicas
 		}
-		p.gains.replaceTop(p.offer(&candidates[i], k, o))
+		p.gains.ReplaceTop(p.offer(&candidates[i], k, o))
 	}
 }
 
 // offer works out what a candidate may get next, and returns its gain in speed-up by the device; 0 for one that wants no more.
-func (p *elasticTiresias) offer(c *core.Candidate, k *stake, o *offer) float64 {
-	if k.replicas == 0 {
-		if o.replicas = k.least; o.unit == 0 {
+func (p *elasticTiresias) offer(c *core.Candidate, k *elastic.Share, o *offer) float64 {
+	if k.Replicas == 0 {
+		if o.replicas = k.Least; o.unit == 0 {
 			return 1
 		}
-		return c.Response.Rate(core.AnyAccelerator, k.least, p.perNode) / o.unit / float64(k.least)
+		return c.Response.Rate(core.AnyAccelerator, k.Least, p.PerNode) / o.unit / float64(k.Least)
 	}
-	next, rate := p.steps.next(c.Response, k.replicas, k.most, p.perNode)
+	next, rate := p.steps.Next(c.Response, k.Replicas, k.Most, p.PerNode)
 	if next == 0 {
 		return 0
 	}
-	gained := rate - c.Response.Rate(core.AnyAccelerator, k.replicas, p.perNode)
+	gained := rate - c.Response.Rate(core.AnyAccelerator, k.Replicas, p.PerNode)
 	o.replicas = next
-	return gained / o.unit / float64(next-k.replicas)
+	return gained / o.unit / float64(next-k.Replicas)
 }

@@ -28,7 +28,7 @@ func (FTFConfig) CountsParts() {}
 
 // Capabilities are those that reading step times needs, besides the work left.
 func (c FTFConfig) Capabilities() []core.Capability {
-	return SRTFConfig{StepTimes: c.StepTimes}.Capabilities()
+	return queue.StepTimeCapabilities(c.StepTimes)
 }
 
 // NewFTF serves the job first that is worst off: whose time from its submission to its end, if it ran from now on, is the longest against that alone.
@@ -44,15 +44,15 @@ func NewFTF() core.Factory[core.Allocator] {
 			"O(candidates) a round when few change places.",
 		Source:       "Synergy, OSDI'22; Themis, NSDI'20",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
-	}, FTFConfig{First: worstFirst, Queue: queue.Backfill, StepTimes: true, Speed: baseSpeed}, func(c FTFConfig, _ core.Settings) (core.Allocator, error) {
-		p := &ftf{steps: c.StepTimes, speeds: speeds{present: c.Speed == presentSpeed}, best: c.First == bestFirst, walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)}}
+	}, FTFConfig{First: worstFirst, Queue: queue.Backfill, StepTimes: true, Speed: synergy.BaseSpeed}, func(c FTFConfig, _ core.Settings) (core.Allocator, error) {
+		p := &ftf{steps: c.StepTimes, speeds: synergy.NewSpeeds(c.Speed), best: c.First == bestFirst, walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)}}
 		return p, nil
 	})
 }
 
 type ftf struct {
 	steps    bool
-	speeds   speeds
+	speeds   synergy.Speeds
 	best     bool // comes first
 	ranks    queue.Order
 	walk     queue.Walk
@@ -61,13 +61,13 @@ type ftf struct {
 
 func (p *ftf) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	now, perNode := v.NowSeconds, v.Cluster.LargestNode()
-	p.speeds.begin(v)
+	p.speeds.Begin(v)
 	p.walk.Begin(v)
 	p.walk.KeepPinned(v, candidates)
 	for _, r := range p.ranks.Arrange(candidates, func(c *core.Candidate) float64 {
 		n := p.walk.Replicas(v, c)
-		seconds, _ := remainingSeconds(c, now, n, perNode, p.steps)
-		state := synergy.State{ArrivalSeconds: c.SubmitSeconds, RemainingSeconds: seconds / p.speeds.of(c, n), DurationSeconds: aloneSeconds(c, now, seconds)}
+		seconds, _ := queue.RemainingSeconds(c, now, n, perNode, p.steps)
+		state := synergy.State{ArrivalSeconds: c.SubmitSeconds, RemainingSeconds: seconds / p.speeds.Of(c, n), DurationSeconds: aloneSeconds(c, now, seconds)}
 		if p.best {
 			return synergy.MisreadFTF(&state, now, synergy.Capacity{})
 		}

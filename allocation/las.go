@@ -9,12 +9,6 @@ import (
 	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
-// The measures of attained service.
-const (
-	deviceTime = "device_time"
-	wallTime   = "wall_time"
-)
-
 // LASConfig configures NewLAS.
 type LASConfig struct {
 	Service         string        `config:"service" doc:"what counts as service: device_time is seconds times devices, wall_time seconds alone" enum:"device_time|wall_time"`
@@ -48,9 +42,9 @@ func NewLAS() core.Factory[core.Allocator] {
 			"they may take turns for ever and none end. Set quantum_seconds above what a job takes, or let the jobs keep checkpoints. " +
 			"O(candidates) a round when few change places.",
 		Source: "Blox, EuroSys'24; Tiresias, NSDI'19",
-	}, LASConfig{Service: deviceTime, Queue: queue.Backfill}, func(c LASConfig, _ core.Settings) (core.Allocator, error) {
+	}, LASConfig{Service: queue.DeviceTime, Queue: queue.Backfill}, func(c LASConfig, _ core.Settings) (core.Allocator, error) {
 		return &las{
-			wall: c.Service == wallTime, quantum: c.QuantumSeconds, starvation: c.StarvationAfter.Seconds(),
+			wall: c.Service == queue.WallTime, quantum: c.QuantumSeconds, starvation: c.StarvationAfter.Seconds(),
 			walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)},
 		}, nil
 	})

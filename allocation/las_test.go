@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/policykit/policytest"
 	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
@@ -15,23 +16,23 @@ func TestLAS(t *testing.T) {
 		want   string
 	}{
 		"device time weighs a wide job": { // 100 s × 4 + 0 against 100 s × 1 + 200
-			nil, []*coretest.JobBuilder{runs(4), runs(1).Executed(200, 200)}, "1×1 0×4",
+			nil, []*coretest.JobBuilder{policytest.Runs(4), policytest.Runs(1).Executed(200, 200)}, "1×1 0×4",
 		},
 		"wall time does not": {
-			map[string]any{"service": wallTime}, []*coretest.JobBuilder{runs(4), runs(1).Executed(200, 200)}, "0×4 1×1",
+			map[string]any{"service": queue.WallTime}, []*coretest.JobBuilder{policytest.Runs(4), policytest.Runs(1).Executed(200, 200)}, "0×4 1×1",
 		},
-		"the newcomer preempts":              {nil, []*coretest.JobBuilder{runs(8), waits(4)}, "1×4"},
-		"ties go to the earlier job":         {nil, []*coretest.JobBuilder{waits(4), waits(4), waits(4)}, "0×4 1×4"},
-		"a quantum makes near ones equal":    {map[string]any{"quantum_seconds": 500}, []*coretest.JobBuilder{runs(4), waits(8)}, "0×4"},
-		"and keeps far ones apart":           {map[string]any{"quantum_seconds": 400}, []*coretest.JobBuilder{runs(4), waits(8)}, "1×8"},
-		"a starved job comes first":          {map[string]any{"starvation_after": "1000s"}, []*coretest.JobBuilder{waits(8).Submit(1), waits(8).Executed(5, 40)}, "1×8"},
-		"of two starved the longest wait":    {map[string]any{"starvation_after": "500s"}, []*coretest.JobBuilder{waits(8).Submit(100), waits(8).Submit(50).Executed(9, 9)}, "1×8"},
-		"one that runs is not starved":       {map[string]any{"starvation_after": "50s"}, []*coretest.JobBuilder{runs(8), waits(8).Submit(980)}, "1×8"},
-		"blocking ends with the first large": {map[string]any{"queue": queue.Blocking}, []*coretest.JobBuilder{waits(5), waits(5), waits(1)}, "0×5| 1×5|"},
+		"the newcomer preempts":              {nil, []*coretest.JobBuilder{policytest.Runs(8), policytest.Waits(4)}, "1×4"},
+		"ties go to the earlier job":         {nil, []*coretest.JobBuilder{policytest.Waits(4), policytest.Waits(4), policytest.Waits(4)}, "0×4 1×4"},
+		"a quantum makes near ones equal":    {map[string]any{"quantum_seconds": 500}, []*coretest.JobBuilder{policytest.Runs(4), policytest.Waits(8)}, "0×4"},
+		"and keeps far ones apart":           {map[string]any{"quantum_seconds": 400}, []*coretest.JobBuilder{policytest.Runs(4), policytest.Waits(8)}, "1×8"},
+		"a starved job comes first":          {map[string]any{"starvation_after": "1000s"}, []*coretest.JobBuilder{policytest.Waits(8).Submit(1), policytest.Waits(8).Executed(5, 40)}, "1×8"},
+		"of two starved the longest wait":    {map[string]any{"starvation_after": "500s"}, []*coretest.JobBuilder{policytest.Waits(8).Submit(100), policytest.Waits(8).Submit(50).Executed(9, 9)}, "1×8"},
+		"one that runs is not starved":       {map[string]any{"starvation_after": "50s"}, []*coretest.JobBuilder{policytest.Runs(8), policytest.Waits(8).Submit(980)}, "1×8"},
+		"blocking ends with the first large": {map[string]any{"queue": queue.Blocking}, []*coretest.JobBuilder{policytest.Waits(5), policytest.Waits(5), policytest.Waits(1)}, "0×5| 1×5|"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := allocate(t, newPolicy(t, NewLAS(), tc.config), eightDevices(tc.jobs...), coretest.Rigid); got != tc.want {
+			if got := policytest.Allocate(t, policytest.New(t, NewLAS(), tc.config), policytest.EightDevices(tc.jobs...), coretest.Rigid); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -43,15 +44,15 @@ func TestLASIsSteadyWhileNobodyWaits(t *testing.T) {
 		jobs []*coretest.JobBuilder
 		want float64
 	}{
-		"everyone runs":                  {[]*coretest.JobBuilder{runs(4), runs(4)}, forever},
-		"there is no room for one":       {[]*coretest.JobBuilder{runs(8), waits(1)}, 1000},
-		"there was room, but not a seat": {[]*coretest.JobBuilder{runs(4), waits(1)}, 1000},
+		"everyone runs":                  {[]*coretest.JobBuilder{policytest.Runs(4), policytest.Runs(4)}, policytest.Forever},
+		"there is no room for one":       {[]*coretest.JobBuilder{policytest.Runs(8), policytest.Waits(1)}, 1000},
+		"there was room, but not a seat": {[]*coretest.JobBuilder{policytest.Runs(4), policytest.Waits(1)}, 1000},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			policy, v := newPolicy(t, NewLAS(), nil), eightDevices(tc.jobs...)
-			grants := ask(t, policy, v, coretest.Rigid)
-			if got := standsUntil(t, policy, v, grants); got != tc.want {
+			policy, v := policytest.New(t, NewLAS(), nil), policytest.EightDevices(tc.jobs...)
+			grants := policytest.Ask(t, policy, v, coretest.Rigid)
+			if got := policytest.StandsUntil(t, policy, v, grants); got != tc.want {
 				t.Errorf("stands until %v s, want %v", got, tc.want)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/policykit/policytest"
 )
 
 // profiled responds with the step times of each job on any number of nodes, and its steps left.
@@ -29,7 +30,7 @@ func profiled(stepTimes [][]float64, stepsLeft []float64) func(*core.Job) core.R
 
 func TestOptimus(t *testing.T) {
 	halving, flat := []float64{8, 4, 2, 1, 0.5, 0.25, 0.125, 0.0625}, []float64{8, 8, 1, 1, 1, 1, 1, 1}
-	elastic := func(most int) *coretest.JobBuilder { return waits(1).Elastic(1, 1, most) }
+	elastic := func(most int) *coretest.JobBuilder { return policytest.Waits(1).Elastic(1, 1, most) }
 	cases := map[string]struct {
 		jobs      []*coretest.JobBuilder
 		stepTimes [][]float64
@@ -59,7 +60,7 @@ func TestOptimus(t *testing.T) {
 			[]*coretest.JobBuilder{elastic(8)}, [][]float64{{8, 4, 0, 1}}, []float64{10}, "0×2",
 		},
 		"a rigid job gets what it needs or nothing": {
-			[]*coretest.JobBuilder{waits(6), waits(4), waits(2)}, [][]float64{nil, nil, nil}, []float64{math.NaN(), math.NaN(), math.NaN()}, "2×2 0×6",
+			[]*coretest.JobBuilder{policytest.Waits(6), policytest.Waits(4), policytest.Waits(2)}, [][]float64{nil, nil, nil}, []float64{math.NaN(), math.NaN(), math.NaN()}, "2×2 0×6",
 		},
 		"declared work stands in for steps left": {
 			[]*coretest.JobBuilder{elastic(8).Work(10), elastic(8).Work(20)},
@@ -70,8 +71,8 @@ func TestOptimus(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			policy := newPolicy(t, NewOptimus(), nil)
-			if got := allocate(t, policy, eightDevices(tc.jobs...), profiled(tc.stepTimes, tc.stepsLeft)); got != tc.want {
+			policy := policytest.New(t, NewOptimus(), nil)
+			if got := policytest.Allocate(t, policy, policytest.EightDevices(tc.jobs...), profiled(tc.stepTimes, tc.stepsLeft)); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -79,11 +80,11 @@ func TestOptimus(t *testing.T) {
 }
 
 func TestOptimusIsSteadyWithoutDeclaredWork(t *testing.T) {
-	policy := newPolicy(t, NewOptimus(), nil)
-	v := eightDevices(waits(1).Elastic(1, 1, 2).Work(10))
-	for stepsLeft, want := range map[float64]float64{5: forever, math.NaN(): 1000} {
-		grants := ask(t, policy, v, profiled([][]float64{{2, 1}}, []float64{stepsLeft}))
-		if got := standsUntil(t, policy, v, grants); got != want {
+	policy := policytest.New(t, NewOptimus(), nil)
+	v := policytest.EightDevices(policytest.Waits(1).Elastic(1, 1, 2).Work(10))
+	for stepsLeft, want := range map[float64]float64{5: policytest.Forever, math.NaN(): 1000} {
+		grants := policytest.Ask(t, policy, v, profiled([][]float64{{2, 1}}, []float64{stepsLeft}))
+		if got := policytest.StandsUntil(t, policy, v, grants); got != want {
 			t.Errorf("%v steps left: stands until %v s, want %v", stepsLeft, got, want)
 		}
 	}
@@ -96,7 +97,7 @@ func TestOptimusIsGreedy(t *testing.T) {
 		var jobs []*coretest.JobBuilder
 		stepTimes, stepsLeft := make([][]float64, n), make([]float64, n)
 		for i := range n {
-			jobs = append(jobs, waits(1).Elastic(1, 1, rapid.IntRange(1, 10).Draw(t, "most")))
+			jobs = append(jobs, policytest.Waits(1).Elastic(1, 1, rapid.IntRange(1, 10).Draw(t, "most")))
 			stepTimes[i] = rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1, 2, 3, 4, 8}), 1, 10).Draw(t, "step times")
 			stepsLeft[i] = rapid.SampledFrom([]float64{0, 1, 10, 20}).Draw(t, "steps left")
 		}
@@ -136,7 +137,7 @@ func TestOptimusIsGreedy(t *testing.T) {
 				}
 			}
 		}
-		if got := " " + allocate(t, &optimus{}, v, respond); got != text {
+		if got := " " + policytest.Allocate(t, &optimus{}, v, respond); got != text {
 			t.Fatalf("got %q, want %q", got, text)
 		}
 	})

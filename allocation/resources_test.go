@@ -5,7 +5,9 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/policykit/policytest"
 	"github.com/quartet-sched/quartet/policykit/queue"
+	"github.com/quartet-sched/quartet/policykit/synergy"
 )
 
 // countedNodes is two nodes of four devices, 8 CPUs and 40 GB each, at 1000 s.
@@ -86,7 +88,7 @@ func TestOrdersByResources(t *testing.T) {
 			"2×4 1×1 0×1",
 		},
 		"tetris with the best speed": {
-			NewTetris(), all(map[string]any{"speed": presentSpeed}), 8,
+			NewTetris(), all(map[string]any{"speed": synergy.PresentSpeed}), 8,
 			[]*coretest.JobBuilder{job("a").Replicas(1).Work(100).Waiting(), job("b").Replicas(1).Work(190).Sensitive(sensitive(2.5, 2)).Waiting()},
 			"0×1 1×1",
 		},
@@ -96,12 +98,12 @@ func TestOrdersByResources(t *testing.T) {
 			"0×1 1×1",
 		},
 		"srtf at the best speed of who waits": {
-			NewSRTF(), all(map[string]any{"speed": presentSpeed}), 8,
+			NewSRTF(), all(map[string]any{"speed": synergy.PresentSpeed}), 8,
 			[]*coretest.JobBuilder{job("a").Replicas(1).Work(100).Waiting(), job("b").Replicas(1).Work(150).Sensitive(sensitive(8, 2)).Waiting()},
 			"1×1 0×1",
 		},
 		"srtf at what who runs has": {
-			NewSRTF(), all(map[string]any{"speed": presentSpeed}), 8,
+			NewSRTF(), all(map[string]any{"speed": synergy.PresentSpeed}), 8,
 			[]*coretest.JobBuilder{
 				job("a").Replicas(1).Work(100).Waiting(), job("b").Replicas(1).Work(150).Sensitive(sensitive(8, 2)).Running(1000, coretest.Seat(0, 0)).Given(2, 10),
 			},
@@ -133,9 +135,9 @@ func TestOrdersByResources(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := countedNodes(tc.cpus, tc.jobs...)
-			p := newPolicy(t, tc.factory, tc.config)
+			p := policytest.New(t, tc.factory, tc.config)
 			for again := range 2 {
-				if got := allocate(t, p, v, coretest.Rigid); got != tc.want {
+				if got := policytest.Allocate(t, p, v, coretest.Rigid); got != tc.want {
 					t.Errorf("asked %d times before: %s, want %s", again, got, tc.want)
 				}
 			}
@@ -157,7 +159,7 @@ func TestDRFOfThePaper(t *testing.T) {
 		jobs = append(jobs, job.Waiting())
 	}
 	v := coretest.MakeView(c).Now(1000).Jobs(jobs...).Obj()
-	if got, want := allocate(t, newPolicy(t, NewDRF(), nil), v, coretest.Rigid), "0×1 5×1 1×1 6×1 2×1"; got != want {
+	if got, want := policytest.Allocate(t, policytest.New(t, NewDRF(), nil), v, coretest.Rigid), "0×1 5×1 1×1 6×1 2×1"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"testing"
 
+	"github.com/quartet-sched/quartet/allocation/tiresias"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/policykit/policytest"
 )
 
 // everyPolicy lists each order-based policy and optimus in the forms whose work differs.
@@ -16,9 +18,9 @@ var everyPolicy = map[string]struct {
 	"fifo":             {NewFIFO(), nil},
 	"srtf":             {NewSRTF(), nil},
 	"las":              {NewLAS(), nil},
-	"tiresias":         {NewTiresias(), nil},
-	"running_first":    {NewTiresias(), map[string]any{"inside": insideRunningFirst}},
-	"gittins":          {NewTiresias(), map[string]any{"inside": insideGittins, "samples": []any{1000, 2000, 60000}}},
+	"tiresias":         {tiresias.New(), nil},
+	"running_first":    {tiresias.New(), map[string]any{"inside": "running_first"}},
+	"gittins":          {tiresias.New(), map[string]any{"inside": "gittins", "samples": []any{1000, 2000, 60000}}},
 	"optimus":          {NewOptimus(), nil},
 	"afs":              {NewAFS(), nil},
 	"elastic_dp":       {NewElasticDP(), nil},
@@ -44,7 +46,7 @@ func busy() *core.View {
 func TestRoundAllocatesNothing(t *testing.T) {
 	for name, tc := range everyPolicy {
 		t.Run(name, func(t *testing.T) {
-			policy, v := newPolicy(t, tc.factory, tc.config), busy()
+			policy, v := policytest.New(t, tc.factory, tc.config), busy()
 			candidates := coretest.Candidates(v, coretest.Rigid)
 			got := testing.AllocsPerRun(50, func() {
 				v.NowSeconds += 300
@@ -52,7 +54,7 @@ func TestRoundAllocatesNothing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				standsUntil(t, policy, v, grants)
+				policytest.StandsUntil(t, policy, v, grants)
 			})
 			if got != 0 {
 				t.Errorf("%v allocations a round, want 0", got)
@@ -64,7 +66,7 @@ func TestRoundAllocatesNothing(t *testing.T) {
 func BenchmarkRound(b *testing.B) {
 	for name, tc := range everyPolicy {
 		b.Run(name, func(b *testing.B) {
-			policy, v := newPolicy(b, tc.factory, tc.config), busy()
+			policy, v := policytest.New(b, tc.factory, tc.config), busy()
 			candidates := coretest.Candidates(v, coretest.Rigid)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/policykit/queue"
+	"github.com/quartet-sched/quartet/policykit/synergy"
 )
 
 // SRTFConfig configures NewSRTF.
@@ -22,10 +23,7 @@ func (SRTFConfig) CountsParts() {}
 
 // Capabilities are those that reading step times needs, besides the work left.
 func (c SRTFConfig) Capabilities() []core.Capability {
-	if c.StepTimes {
-		return []core.Capability{core.CapabilityStepTimes}
-	}
-	return nil
+	return queue.StepTimeCapabilities(c.StepTimes)
 }
 
 // NewSRTF serves the job with the least time left first, which it learns from an oracle.
@@ -44,14 +42,14 @@ func NewSRTF() core.Factory[core.Allocator] {
 			"The publications know every length; here jobs of unknown length come last. O(candidates) a round when few change places.",
 		Source:       "Blox, EuroSys'24; Tiresias, NSDI'19 (shortest, shortest-gpu); Synergy, OSDI'22 (speed)",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
-	}, SRTFConfig{Preemptive: true, Queue: queue.Backfill, StepTimes: true, Speed: baseSpeed}, func(c SRTFConfig, _ core.Settings) (core.Allocator, error) {
-		return &srtf{preemptive: c.Preemptive, weigh: c.WeighByDevices, steps: c.StepTimes, speeds: speeds{present: c.Speed == presentSpeed}, walk: queue.Walk{Discipline: c.Queue, Keeps: !c.Preemptive}}, nil
+	}, SRTFConfig{Preemptive: true, Queue: queue.Backfill, StepTimes: true, Speed: synergy.BaseSpeed}, func(c SRTFConfig, _ core.Settings) (core.Allocator, error) {
+		return &srtf{preemptive: c.Preemptive, weigh: c.WeighByDevices, steps: c.StepTimes, speeds: synergy.NewSpeeds(c.Speed), walk: queue.Walk{Discipline: c.Queue, Keeps: !c.Preemptive}}, nil
 	})
 }
 
 type srtf struct {
 	preemptive, weigh, steps bool
-	speeds                   speeds
+	speeds                   synergy.Speeds
 	order                    queue.Order
 	walk                     queue.Walk
 }
@@ -60,11 +58,11 @@ func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 	now, perNode := v.NowSeconds, v.Cluster.LargestNode()
 	p.walk.Begin(v)
 	p.walk.KeepPinned(v, candidates)
-	p.speeds.begin(v)
+	p.speeds.Begin(v)
 	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 {
 		n := p.walk.Replicas(v, c)
-		seconds, _ := remainingSeconds(c, now, n, perNode, p.steps)
-		seconds /= p.speeds.of(c, n)
+		seconds, _ := queue.RemainingSeconds(c, now, n, perNode, p.steps)
+		seconds /= p.speeds.Of(c, n)
 		if p.weigh {
 			seconds *= float64(n)
 		}
@@ -89,35 +87,6 @@ func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 	return p.walk.Grants(), nil
 }
 
-// remainingSeconds is the time a job still needs on n replicas; NaN when unknown. With steps it is read from the true step times,
-// where there are any. declared says that the declared work stands in, of which less is left as time passes.
-func remainingSeconds(c *core.Candidate, now float64, n, perNode int, steps bool) (seconds float64, declared bool) {
-	rate := c.Response.Rate(core.AnyAccelerator, n, perNode)
-	switch {
-	case rate > 0 && !math.IsNaN(c.Response.RemainingWork):
-		return c.Response.RemainingWork / rate, false
-	case steps && c.StepTimes != nil: // the declared work counts iterations
-		return c.StepsLeft * stepTime(c.StepTimes, n, perNode), false
-	case c.TotalWork > 0 && c.Sensitivity != nil && c.Sensitivity.IterationSeconds > 0:
-		return c.RemainingWork(now) * c.Sensitivity.IterationSeconds, true
-	case c.TotalWork > 0:
-		return c.RemainingWork(now), true
-	}
-	return math.NaN(), false
-}
-
-// stepTime is the seconds of a step on n replicas, consolidated; NaN when they cannot run so.
-func stepTime(times *core.StepTimes, n, perNode int) float64 {
-	table := times.ManyNodes
-	if n <= perNode {
-		table = times.OneNode
-	}
-	if n > len(table) || !(table[n-1] > 0) {
-		return math.NaN()
-	}
-	return table[n-1]
-}
-
 // Standing is for ever once every fitting grant runs. From then on the key of a running job never grows and that of
 // a waiting one stands still, so running jobs only move up: each waiting job still finds at least those ahead of it
 // that left too few devices before. A grant that fits but was not seated breaks the argument: pushed back, it may free
@@ -126,8 +95,8 @@ func stepTime(times *core.StepTimes, n, perNode int) float64 {
 func (p *srtf) Standing() core.Standing {
 	s := core.Standing{UntilSeconds: math.Inf(1), IfSeated: p.walk.Fitted()}
 	switch {
-	case p.speeds.differ:
-		return core.Standing{UntilSeconds: p.speeds.now}
+	case p.speeds.Differ():
+		return core.Standing{UntilSeconds: p.speeds.Now()}
 	case !p.preemptive:
 		s.IfSeated = p.walk.Kept()
 	case p.walk.Discipline == queue.All:

@@ -21,7 +21,7 @@ func (TetrisConfig) CountsParts() {}
 
 // Capabilities are those that reading step times needs, besides the work left.
 func (c TetrisConfig) Capabilities() []core.Capability {
-	return SRTFConfig{StepTimes: c.StepTimes}.Capabilities()
+	return queue.StepTimeCapabilities(c.StepTimes)
 }
 
 // NewTetris serves the job first whose remaining seconds times the parts of the cluster that it wants are the least.
@@ -37,14 +37,14 @@ func NewTetris() core.Factory[core.Allocator] {
 			"Alignment with servers is for placement. O(candidates) a round when few change places.",
 		Source:       "Tetris, SIGCOMM'14; Synergy, OSDI'22",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
-	}, TetrisConfig{Queue: queue.Backfill, StepTimes: true, Speed: baseSpeed}, func(c TetrisConfig, _ core.Settings) (core.Allocator, error) {
-		return &tetris{steps: c.StepTimes, speeds: speeds{present: c.Speed == presentSpeed}, walk: queue.Walk{Discipline: c.Queue}}, nil
+	}, TetrisConfig{Queue: queue.Backfill, StepTimes: true, Speed: synergy.BaseSpeed}, func(c TetrisConfig, _ core.Settings) (core.Allocator, error) {
+		return &tetris{steps: c.StepTimes, speeds: synergy.NewSpeeds(c.Speed), walk: queue.Walk{Discipline: c.Queue}}, nil
 	})
 }
 
 type tetris struct {
 	steps  bool
-	speeds speeds
+	speeds synergy.Speeds
 	fleet  synergy.Fleet
 	order  queue.Order
 	walk   queue.Walk
@@ -53,14 +53,14 @@ type tetris struct {
 func (p *tetris) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	now, perNode := v.NowSeconds, v.Cluster.LargestNode()
 	p.fleet.CountIn(v)
-	p.speeds.begin(v)
+	p.speeds.Begin(v)
 	p.walk.Begin(v)
 	p.walk.KeepPinned(v, candidates)
 	for _, r := range p.order.Arrange(candidates, func(c *core.Candidate) float64 {
 		n := p.walk.Replicas(v, c)
-		seconds, _ := remainingSeconds(c, now, n, perNode, p.steps)
-		state := wantedOf(&p.fleet, c, n)
-		state.RemainingSeconds = seconds / p.speeds.of(c, n)
+		seconds, _ := queue.RemainingSeconds(c, now, n, perNode, p.steps)
+		state := p.fleet.Wanted(c.JobSpec, n)
+		state.RemainingSeconds = seconds / p.speeds.Of(c, n)
 		return synergy.Tetris(&state, now, p.fleet.Capacity)
 	}) {
 		if !p.walk.Offer(v, &candidates[r.Index]) {
@@ -74,8 +74,8 @@ func (p *tetris) Allocate(_ context.Context, v *core.View, candidates []core.Can
 func (p *tetris) Standing() core.Standing {
 	s := core.Standing{UntilSeconds: math.Inf(1), IfSeated: p.walk.Fitted()}
 	switch {
-	case p.speeds.differ:
-		s = core.Standing{UntilSeconds: p.speeds.now}
+	case p.speeds.Differ():
+		s = core.Standing{UntilSeconds: p.speeds.Now()}
 	case p.walk.Discipline == queue.All:
 		s.IfSeated = 0
 	}

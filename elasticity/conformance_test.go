@@ -17,11 +17,6 @@ func TestConformance(t *testing.T) {
 	t.Run("fixed with a proportional split", func(t *testing.T) {
 		coretest.RunElasticity(t, NewFixed(), coretest.Pinning(), coretest.WithConfig(map[string]any{"replicas": elastic, "split": proportional}))
 	})
-	t.Run("none", func(t *testing.T) { coretest.RunScaler(t, NewNone()) })
-	t.Run("goodput scaler", func(t *testing.T) { coretest.RunScaler(t, NewGoodputScaler()) })
-	t.Run("marginal", func(t *testing.T) { coretest.RunScaler(t, NewMarginal()) })
-	t.Run("queue", func(t *testing.T) { coretest.RunScaler(t, NewQueueScaler()) })
-	t.Run("throughput", func(t *testing.T) { coretest.RunScaler(t, NewThroughputScaler()) })
 }
 
 func TestGoodputConformance(t *testing.T) {

@@ -1,3 +1,3 @@
-// Package elasticity holds the built-in elasticity policies: what a job does with accelerators, how it is tuned to
-// those it got, and how many nodes the cluster should have. One file is one policy.
+// Package elasticity holds the built-in elasticity policies: what a job does with accelerators, and how it is tuned to those it got.
+// How many nodes the cluster should have is decided in its folder scaler.
 package elasticity

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/policykit/seating"
 )
 
 // NewBuddy seats jobs on aligned blocks of devices, and moves running ones where blocks are in pieces.
@@ -45,7 +46,7 @@ const tries = 4
 const levels = 7
 
 type buddy struct {
-	seater
+	seating.Seater
 	sizes    [][core.MaxDevicesPerNode + 1]int // nodes by accelerator type, and by the most devices that a job can have in blocks
 	blocks   [][levels][]uint64                // by accelerator type and size of block: the nodes with such a block free, as a bit set
 	machines []machine
@@ -109,30 +110,30 @@ type room struct {
 }
 
 func (p *buddy) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
-	p.begin(v)
+	p.Begin(v)
 	p.holders = p.holders[:0]
 	for i := range grants {
 		g := &grants[i]
-		if !p.occupy(v, g) {
-			p.rest = append(p.rest, i)
+		if !p.Occupy(v, g) {
+			p.Rest = append(p.Rest, i)
 			continue
 		}
-		p.keep(v, g)
+		p.Keep(v, g)
 		p.holders = append(p.holders, holder{grant: i, runs: true, pinned: v.Jobs[g.Job].Pinned})
 	}
-	if len(p.rest) == 0 {
-		return p.seating(), nil
+	if len(p.Rest) == 0 {
+		return p.Seating(), nil
 	}
 	kept := len(p.holders)
 	p.measure(v)
-	for _, i := range p.rest {
+	for _, i := range p.Rest {
 		g := &grants[i]
 		if t := p.chooseType(v, g); t != core.AnyAccelerator {
-			p.free[t] -= g.Replicas
+			p.Free[t] -= g.Replicas
 			p.holders = append(p.holders, holder{grant: i, accelerator: t})
-		} else if !p.acrossTypes(v, g, chooseConsolidated) {
-			p.refuse(v, g, false)
-			p.close(v, g)
+		} else if !p.AcrossTypes(v, g, seating.Consolidated) {
+			p.Refuse(v, g, false)
+			p.Close(v, g)
 		}
 	}
 	started := p.holders[kept:]
@@ -142,12 +143,12 @@ func (p *buddy) Place(_ context.Context, v *core.View, grants []core.Grant) (cor
 		p.settle(v, grants, h)
 	}
 	p.answer(grants, kept)
-	return p.seating(), nil
+	return p.Seating(), nil
 }
 
 // measure counts the nodes of each type by size.
 func (p *buddy) measure(v *core.View) {
-	p.sizes = slices.Grow(p.sizes[:0], len(p.free))[:len(p.free)]
+	p.sizes = slices.Grow(p.sizes[:0], len(p.Free))[:len(p.Free)]
 	clear(p.sizes)
 	for i := range v.Cluster.Nodes {
 		node := &v.Cluster.Nodes[i]
@@ -164,8 +165,8 @@ func (p *buddy) measure(v *core.View) {
 // chooseType is the type with enough free devices on which a grant would need the fewest nodes if all were idle, the lowest of several.
 func (p *buddy) chooseType(v *core.View, g *core.Grant) core.AcceleratorID {
 	best, fewest := core.AnyAccelerator, 0
-	for t := range p.free {
-		if p.free[t] < g.Replicas || !p.open(v, g, core.AcceleratorID(t)) {
+	for t := range p.Free {
+		if p.Free[t] < g.Replicas || !p.Open(v, g, core.AcceleratorID(t)) {
 			continue
 		}
 		if nodes := p.divide(core.AcceleratorID(t), g.Replicas); best == core.AnyAccelerator || nodes < fewest {
@@ -192,14 +193,14 @@ func (p *buddy) divide(t core.AcceleratorID, n int) int {
 	}
 	if n > 0 {
 		p.split = p.split[:0]
-		return p.nodes[t] + 1
+		return p.Nodes[t] + 1
 	}
 	return len(p.split)
 }
 
 // survey notes who holds which devices, and which blocks are free.
 func (p *buddy) survey(v *core.View, kept int) {
-	p.blocks = slices.Grow(p.blocks[:0], len(p.free))[:len(p.free)]
+	p.blocks = slices.Grow(p.blocks[:0], len(p.Free))[:len(p.Free)]
 	words := (len(v.Cluster.Nodes) + 63) / 64
 	for t := range p.blocks {
 		for k := range levels {
@@ -216,7 +217,7 @@ func (p *buddy) survey(v *core.View, kept int) {
 	p.parts, p.moved = p.parts[:0], 0
 	for h := range p.holders[:kept] {
 		p.holders[h].first = len(p.parts)
-		for _, seat := range p.placed[h].Seats {
+		for _, seat := range p.Placed[h].Seats {
 			node := &p.machines[seat.Node]
 			node.tenants = append(node.tenants, tenant{len(p.parts), seat.Devices, p.holders[h].pinned})
 			p.parts = append(p.parts, part{holder: h, size: seat.Devices.Count(), seat: seat, home: seat})
@@ -232,10 +233,10 @@ func (p *buddy) settle(v *core.View, grants []core.Grant, h int) {
 	p.undo = p.undo[:0]
 	holder.first = len(p.parts)
 	if !p.settleOn(h, t, n, false) && !p.settleElsewhere(v, &grants[holder.grant], h, n) && !p.settleOn(h, t, n, true) {
-		first := len(p.seats)
-		chooseConsolidated(&p.seater, v, nil, t, n)
-		seats := p.seats[first:]
-		p.untake(first)
+		first := len(p.Seats)
+		seating.Consolidated(&p.Seater, v, nil, t, n)
+		seats := p.Seats[first:]
+		p.Untake(first)
 		for _, seat := range seats {
 			p.put(p.newPart(h, seat.Devices.Count()), seat)
 		}
@@ -246,18 +247,18 @@ func (p *buddy) settle(v *core.View, grants []core.Grant, h int) {
 // settleElsewhere seats a grant on another type where that moves nobody. While others wait, it does not: they were refused what it would
 // leave.
 func (p *buddy) settleElsewhere(v *core.View, g *core.Grant, h, n int) bool {
-	if len(p.unseated) > 0 {
+	if len(p.Unseated) > 0 {
 		return false
 	}
 	given := p.holders[h].accelerator
 	nodes := p.divide(given, n)
-	for i := range p.free {
+	for i := range p.Free {
 		t := core.AcceleratorID(i)
-		if t == given || p.free[t] < n || !p.open(v, g, t) || p.divide(t, n) > nodes || !p.settleOn(h, t, n, false) {
+		if t == given || p.Free[t] < n || !p.Open(v, g, t) || p.divide(t, n) > nodes || !p.settleOn(h, t, n, false) {
 			continue
 		}
-		p.free[given] += n
-		p.free[t] -= n
+		p.Free[given] += n
+		p.Free[t] -= n
 		return true
 	}
 	return false
@@ -290,7 +291,7 @@ func (p *buddy) seatFree(i int, t core.AcceleratorID) bool {
 		for w, word := range p.blocks[t][k] {
 			for ; word != 0; word &= word - 1 {
 				node := core.NodeID(64*w + bits.TrailingZeros64(word))
-				if devices, fits := carve(p.ledger.FreeDevices(node), size); fits {
+				if devices, fits := carve(p.Ledger.FreeDevices(node), size); fits {
 					p.put(i, core.Seat{Node: node, Devices: devices})
 					return true
 				}
@@ -366,7 +367,7 @@ func (p *buddy) roomOf(id core.NodeID, size int) room {
 // findRoom takes for each block the window with the fewest running jobs, then devices, then the lowest.
 func (p *buddy) findRoom(id core.NodeID, size int) room {
 	node, r := &p.machines[id], room{node: id}
-	open := p.ledger.FreeDevices(id)
+	open := p.Ledger.FreeDevices(id)
 	for i := range node.tenants {
 		if tenant := &node.tenants[i]; tenant.devices.Count() < size && !tenant.pinned {
 			open |= tenant.devices
@@ -447,7 +448,7 @@ func (p *buddy) reseat(i int, seat core.Seat) {
 	h := &p.holders[part.holder]
 	was := h.away > 0
 	if old := [1]core.Seat{part.seat}; part.seat.Devices != 0 {
-		p.ledger.Release(old[:])
+		p.Ledger.Release(old[:])
 		node := &p.machines[part.seat.Node]
 		at := slices.IndexFunc(node.tenants, func(t tenant) bool { return t.part == i })
 		node.tenants = slices.Delete(node.tenants, at, at+1)
@@ -458,7 +459,7 @@ func (p *buddy) reseat(i int, seat core.Seat) {
 	}
 	part.seat = seat
 	if taken := [1]core.Seat{seat}; seat.Devices != 0 {
-		p.ledger.Occupy(taken[:])
+		p.Ledger.Occupy(taken[:])
 		node := &p.machines[seat.Node]
 		node.tenants = append(node.tenants, tenant{i, seat.Devices, h.pinned})
 		p.relist(seat.Node)
@@ -484,7 +485,7 @@ func (p *buddy) reseat(i int, seat core.Seat) {
 // relist notes which blocks of a node are free, and forgets its rooms.
 func (p *buddy) relist(id core.NodeID) {
 	node, now := &p.machines[id], uint8(0)
-	runs := runsOf(p.ledger.FreeDevices(id))
+	runs := runsOf(p.Ledger.FreeDevices(id))
 	for k := range levels {
 		if runs.largest(k) != 0 {
 			now |= 1 << k
@@ -501,25 +502,25 @@ func (p *buddy) answer(grants []core.Grant, kept int) {
 	for h := range p.holders {
 		switch {
 		case h >= kept:
-			p.placed = append(p.placed, core.Placement{Job: grants[p.holders[h].grant].Job, Seats: p.seatsOf(h)})
+			p.Placed = append(p.Placed, core.Placement{Job: grants[p.holders[h].grant].Job, Seats: p.seatsOf(h)})
 		case p.holders[h].away > 0:
-			p.placed[h].Seats = p.seatsOf(h)
+			p.Placed[h].Seats = p.seatsOf(h)
 		}
 	}
 }
 
 // seatsOf is where a job is, with one seat for each node.
 func (p *buddy) seatsOf(h int) []core.Seat {
-	first := len(p.seats)
+	first := len(p.Seats)
 	for _, part := range p.parts[p.holders[h].first:p.holders[h].end] {
 		same := func(s core.Seat) bool { return s.Node == part.seat.Node }
-		if at := slices.IndexFunc(p.seats[first:], same); at >= 0 {
-			p.seats[first+at].Devices |= part.seat.Devices
+		if at := slices.IndexFunc(p.Seats[first:], same); at >= 0 {
+			p.Seats[first+at].Devices |= part.seat.Devices
 		} else {
-			p.seats = append(p.seats, part.seat)
+			p.Seats = append(p.Seats, part.seat)
 		}
 	}
-	return p.seats[first:len(p.seats):len(p.seats)]
+	return p.Seats[first:len(p.Seats):len(p.Seats)]
 }
 
 // runs is where the blocks of a set of devices begin, by size: those of 2^k at k.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/policykit/policytest"
 )
 
 func TestBuddy(t *testing.T) {
@@ -29,136 +30,136 @@ func TestBuddy(t *testing.T) {
 	}{
 		"the largest first, each in the smallest block": {
 			nodes(2, 8),
-			[]*coretest.JobBuilder{waits(1), waits(2), waits(4), waits(8)},
-			lines("3: 0[0,1,2,3,4,5,6,7]", "2: 1[0,1,2,3]", "1: 1[4,5]", "0: 1[6]"),
+			[]*coretest.JobBuilder{policytest.Waits(1), policytest.Waits(2), policytest.Waits(4), policytest.Waits(8)},
+			policytest.Lines("3: 0[0,1,2,3,4,5,6,7]", "2: 1[0,1,2,3]", "1: 1[4,5]", "0: 1[6]"),
 		},
 		"in the smallest block that holds it": {
 			nodes(2, 4),
-			[]*coretest.JobBuilder{holds(seat(1, 0, 1)), waits(2)},
-			lines("0: 1[0,1]", "1: 1[2,3]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(1, 0, 1)), policytest.Waits(2)},
+			policytest.Lines("0: 1[0,1]", "1: 1[2,3]"),
 		},
 		"in the smallest block of its node": {
 			nodes(1, 8),
-			[]*coretest.JobBuilder{holds(seat(0, 4, 5)), waits(2)},
-			lines("0: 0[4,5]", "1: 0[6,7]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 4, 5)), policytest.Waits(2)},
+			policytest.Lines("0: 0[4,5]", "1: 0[6,7]"),
 		},
 		"a block is aligned": {
 			nodes(1, 4),
-			[]*coretest.JobBuilder{holds(seat(0, 0)), waits(2), waits(1)},
-			lines("0: 0[0]", "1: 0[2,3]", "2: 0[1]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0)), policytest.Waits(2), policytest.Waits(1)},
+			policytest.Lines("0: 0[0]", "1: 0[2,3]", "2: 0[1]"),
 		},
 		"whole nodes, and a block of another": {
 			nodes(3, 4),
-			[]*coretest.JobBuilder{holds(seat(0, 0)), waits(6)},
-			lines("0: 0[0]", "1: 1[0,1,2,3] 0[2,3]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0)), policytest.Waits(6)},
+			policytest.Lines("0: 0[0]", "1: 1[0,1,2,3] 0[2,3]"),
 		},
 		"a block for each digit": {
 			nodes(2, 8),
-			[]*coretest.JobBuilder{holds(seat(0, 0)), waits(6), waits(7)},
-			lines("0: 0[0]", "2: 0[1,2,3,4,5,6,7]", "1: 1[0,1,2,3,4,5]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0)), policytest.Waits(6), policytest.Waits(7)},
+			policytest.Lines("0: 0[0]", "2: 0[1,2,3,4,5,6,7]", "1: 1[0,1,2,3,4,5]"),
 		},
 		"whoever is first has what there is": {
 			nodes(1, 4),
-			[]*coretest.JobBuilder{waits(1), waits(4), waits(2)},
-			lines("2: 0[0,1]", "0: 0[2]", "1: waiting_for_devices 4/3"),
+			[]*coretest.JobBuilder{policytest.Waits(1), policytest.Waits(4), policytest.Waits(2)},
+			policytest.Lines("2: 0[0,1]", "0: 0[2]", "1: waiting_for_devices 4/3"),
 		},
 		"one moves to make a block": {
 			nodes(2, 2),
-			[]*coretest.JobBuilder{holds(seat(0, 1)), holds(seat(1, 0)), waits(2)},
-			lines("0: 1[1]", "1: 1[0]", "2: 0[0,1]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 1)), policytest.Holds(coretest.Seat(1, 0)), policytest.Waits(2)},
+			policytest.Lines("0: 1[1]", "1: 1[0]", "2: 0[0,1]"),
 		},
 		"rather one than two": {
 			nodes(2, 4),
-			[]*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(0, 1)), holds(seat(1, 0, 1)), waits(4)},
-			lines("0: 0[0]", "1: 0[1]", "2: 0[2,3]", "3: 1[0,1,2,3]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0)), policytest.Holds(coretest.Seat(0, 1)), policytest.Holds(coretest.Seat(1, 0, 1)), policytest.Waits(4)},
+			policytest.Lines("0: 0[0]", "1: 0[1]", "2: 0[2,3]", "3: 1[0,1,2,3]"),
 		},
 		"in its node, when that does": {
 			nodes(1, 4),
-			[]*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(0, 2)), waits(2)},
-			lines("0: 0[3]", "1: 0[2]", "2: 0[0,1]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0)), policytest.Holds(coretest.Seat(0, 2)), policytest.Waits(2)},
+			policytest.Lines("0: 0[3]", "1: 0[2]", "2: 0[0,1]"),
 		},
 		"the smaller of two": {
 			nodes(3, 4),
-			[]*coretest.JobBuilder{holds(seat(0, 0, 1)), holds(seat(1, 0)), holds(seat(2, 0, 1)), waits(4)},
-			lines("0: 0[0,1]", "1: 0[2]", "2: 2[0,1]", "3: 1[0,1,2,3]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0, 1)), policytest.Holds(coretest.Seat(1, 0)), policytest.Holds(coretest.Seat(2, 0, 1)), policytest.Waits(4)},
+			policytest.Lines("0: 0[0,1]", "1: 0[2]", "2: 2[0,1]", "3: 1[0,1,2,3]"),
 		},
 		"one who moves makes a smaller one move": {
 			nodes(3, 4),
-			[]*coretest.JobBuilder{holds(seat(0, 0, 1)), holds(seat(1, 0, 1)), holds(seat(1, 2)), holds(seat(2, 0, 1)), holds(seat(2, 2)), waits(4)},
-			lines("0: 1[2,3]", "1: 1[0,1]", "2: 2[3]", "3: 2[0,1]", "4: 2[2]", "5: 0[0,1,2,3]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0, 1)), policytest.Holds(coretest.Seat(1, 0, 1)), policytest.Holds(coretest.Seat(1, 2)), policytest.Holds(coretest.Seat(2, 0, 1)), policytest.Holds(coretest.Seat(2, 2)), policytest.Waits(4)},
+			policytest.Lines("0: 1[2,3]", "1: 1[0,1]", "2: 2[3]", "3: 2[0,1]", "4: 2[2]", "5: 0[0,1,2,3]"),
 		},
 		"not one that is pinned": {
 			nodes(2, 2),
-			[]*coretest.JobBuilder{holds(seat(0, 1)).Pinned(), holds(seat(1, 0)), waits(2)},
-			lines("0: 0[1]", "1: 0[0]", "2: 1[0,1]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 1)).Pinned(), policytest.Holds(coretest.Seat(1, 0)), policytest.Waits(2)},
+			policytest.Lines("0: 0[1]", "1: 0[0]", "2: 1[0,1]"),
 		},
 		"nobody, when it does not help": {
 			nodes(2, 2),
-			[]*coretest.JobBuilder{holds(seat(0, 1)).Pinned(), holds(seat(1, 0)).Pinned(), waits(2)},
-			lines("0: 0[1]", "1: 1[0]", "2: 0[0] 1[1]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 1)).Pinned(), policytest.Holds(coretest.Seat(1, 0)).Pinned(), policytest.Waits(2)},
+			policytest.Lines("0: 0[1]", "1: 1[0]", "2: 0[0] 1[1]"),
 		},
 		"nobody as large": {
 			nodes(2, 4),
-			[]*coretest.JobBuilder{holds(seat(0, 1, 2)), holds(seat(1, 1, 2)), waits(2)},
-			lines("0: 0[1,2]", "1: 1[1,2]", "2: 0[0,3]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 1, 2)), policytest.Holds(coretest.Seat(1, 1, 2)), policytest.Waits(2)},
+			policytest.Lines("0: 0[1,2]", "1: 1[1,2]", "2: 0[0,3]"),
 		},
 		"part of a job moves": {
 			nodes(3, 4),
-			[]*coretest.JobBuilder{holds(seat(0, 0, 1, 2, 3), seat(1, 2, 3)), holds(seat(2, 0)).Pinned(), waits(4)},
-			lines("0: 0[0,1,2,3] 2[2,3]", "1: 2[0]", "2: 1[0,1,2,3]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0, 1, 2, 3), coretest.Seat(1, 2, 3)), policytest.Holds(coretest.Seat(2, 0)).Pinned(), policytest.Waits(4)},
+			policytest.Lines("0: 0[0,1,2,3] 2[2,3]", "1: 2[0]", "2: 1[0,1,2,3]"),
 		},
 		"a node with a broken device is smaller": {
 			unusable(nodes(2, 4), 0, 0b0010),
-			[]*coretest.JobBuilder{waits(7)},
+			[]*coretest.JobBuilder{policytest.Waits(7)},
 			"0: 1[0,1,2,3] 0[0,2,3]",
 		},
 		"no moves to where a device is broken": {
 			unusable(nodes(2, 4), 0, 0b0010),
-			[]*coretest.JobBuilder{holds(seat(1, 0)), waits(4)},
-			lines("0: 0[0]", "1: 1[0,1,2,3]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(1, 0)), policytest.Waits(4)},
+			policytest.Lines("0: 0[0]", "1: 1[0,1,2,3]"),
 		},
 		"a node of six is a block of four and one of two": {
 			nodes(2, 6),
-			[]*coretest.JobBuilder{waits(2), waits(4), waits(6)},
-			lines("2: 0[0,1,2,3,4,5]", "1: 1[0,1,2,3]", "0: 1[4,5]"),
+			[]*coretest.JobBuilder{policytest.Waits(2), policytest.Waits(4), policytest.Waits(6)},
+			policytest.Lines("2: 0[0,1,2,3,4,5]", "1: 1[0,1,2,3]", "0: 1[4,5]"),
 		},
 		"unlike nodes: the largest first": {
 			coretest.MakeCluster().Nodes(2, "t4", 4).Nodes(1, "t4", 8).Obj(),
-			[]*coretest.JobBuilder{waits(12), waits(4)},
-			lines("0: 2[0,1,2,3,4,5,6,7] 0[0,1,2,3]", "1: 1[0,1,2,3]"),
+			[]*coretest.JobBuilder{policytest.Waits(12), policytest.Waits(4)},
+			policytest.Lines("0: 2[0,1,2,3,4,5,6,7] 0[0,1,2,3]", "1: 1[0,1,2,3]"),
 		},
 		"unlike nodes: the block on any": {
 			coretest.MakeCluster().Nodes(1, "t4", 2).Nodes(2, "t4", 8).Obj(),
-			[]*coretest.JobBuilder{waits(9), waits(6)},
-			lines("0: 1[0,1,2,3,4,5,6,7] 0[0]", "1: 2[0,1,2,3,4,5]"),
+			[]*coretest.JobBuilder{policytest.Waits(9), policytest.Waits(6)},
+			policytest.Lines("0: 1[0,1,2,3,4,5,6,7] 0[0]", "1: 2[0,1,2,3,4,5]"),
 		},
 		"unlike nodes: one moves from a whole one": {
 			coretest.MakeCluster().Nodes(1, "t4", 8).Nodes(2, "t4", 4).Obj(),
-			[]*coretest.JobBuilder{holds(seat(1, 0)), holds(seat(2, 0)), waits(14)},
-			lines("0: 2[1]", "1: 2[0]", "2: 0[0,1,2,3,4,5,6,7] 1[0,1,2,3] 2[2,3]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(1, 0)), policytest.Holds(coretest.Seat(2, 0)), policytest.Waits(14)},
+			policytest.Lines("0: 2[1]", "1: 2[0]", "2: 0[0,1,2,3,4,5,6,7] 1[0,1,2,3] 2[2,3]"),
 		},
 		"rooms for sizes that are no power of two": {
 			nodes(3, 8),
 			[]*coretest.JobBuilder{
-				holds(seat(0, 0)), holds(seat(0, 4)), holds(seat(1, 0, 1, 2, 3)), holds(seat(1, 4)), holds(seat(2, 0)), holds(seat(2, 4)), waits(7), waits(5),
+				policytest.Holds(coretest.Seat(0, 0)), policytest.Holds(coretest.Seat(0, 4)), policytest.Holds(coretest.Seat(1, 0, 1, 2, 3)), policytest.Holds(coretest.Seat(1, 4)), policytest.Holds(coretest.Seat(2, 0)), policytest.Holds(coretest.Seat(2, 4)), policytest.Waits(7), policytest.Waits(5),
 			},
-			lines("0: 1[5]", "1: 0[4]", "2: 1[0,1,2,3]", "3: 1[4]", "4: 1[6]", "5: 2[4]", "6: 0[0,1,2,3,5,6,7]", "7: 2[0,1,2,3,5]"),
+			policytest.Lines("0: 1[5]", "1: 0[4]", "2: 1[0,1,2,3]", "3: 1[4]", "4: 1[6]", "5: 2[4]", "6: 0[0,1,2,3,5,6,7]", "7: 2[0,1,2,3,5]"),
 		},
 		"devices that make no blocks are had all the same": {
 			unusable(nodes(1, 4), 0, 0b1001),
-			[]*coretest.JobBuilder{waits(2)},
+			[]*coretest.JobBuilder{policytest.Waits(2)},
 			"0: 0[1,2]",
 		},
 		"a node whose devices make no blocks is no large one": {
 			unusable(nodes(2, 4), 0, 0b1001),
-			[]*coretest.JobBuilder{waits(2)},
+			[]*coretest.JobBuilder{policytest.Waits(2)},
 			"0: 1[0,1]",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			v := coretest.MakeView(tc.cluster).Jobs(tc.jobs...).Obj()
-			if got := place(t, newPlacer(t, NewBuddy(), nil), v, inOrder(v)); got != tc.want {
+			if got := policytest.Place(t, policytest.New(t, NewBuddy(), nil), v, policytest.InOrder(v)); got != tc.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}
 		})
@@ -167,8 +168,8 @@ func TestBuddy(t *testing.T) {
 
 // Two t4 nodes of two devices with one free each, and a v100 node of two, all free: a job that could be on either type makes nobody move.
 func TestBuddyMovesNobodyWhereAnotherTypeHasRoom(t *testing.T) {
-	apart := []*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(1, 0))}
-	twice := append(slices.Clone(apart), holds(seat(2, 0)), holds(seat(3, 0)))
+	apart := []*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0)), policytest.Holds(coretest.Seat(1, 0))}
+	twice := append(slices.Clone(apart), policytest.Holds(coretest.Seat(2, 0)), policytest.Holds(coretest.Seat(3, 0)))
 	cluster := func(t4, v100, devices int) *core.Cluster {
 		return coretest.MakeCluster().Nodes(t4, "t4", 2).Nodes(v100, "v100", devices).Obj()
 	}
@@ -180,39 +181,39 @@ func TestBuddyMovesNobodyWhereAnotherTypeHasRoom(t *testing.T) {
 	}{
 		"it goes there": {
 			cluster(2, 1, 2), apart,
-			[]*coretest.JobBuilder{waits(2)},
-			lines("0: 0[0]", "1: 1[0]", "2: 2[0,1]"),
+			[]*coretest.JobBuilder{policytest.Waits(2)},
+			policytest.Lines("0: 0[0]", "1: 1[0]", "2: 2[0,1]"),
 		},
 		"not where it cannot run": {
 			cluster(2, 1, 2), apart,
-			[]*coretest.JobBuilder{waits(2).Accelerators("t4")},
-			lines("0: 1[1]", "1: 1[0]", "2: 0[0,1]"),
+			[]*coretest.JobBuilder{policytest.Waits(2).Accelerators("t4")},
+			policytest.Lines("0: 1[1]", "1: 1[0]", "2: 0[0,1]"),
 		},
 		"not on more nodes": {
 			cluster(2, 2, 1), apart,
-			[]*coretest.JobBuilder{waits(2)},
-			lines("0: 1[1]", "1: 1[0]", "2: 0[0,1]"),
+			[]*coretest.JobBuilder{policytest.Waits(2)},
+			policytest.Lines("0: 1[1]", "1: 1[0]", "2: 0[0,1]"),
 		},
 		"not on devices that others were given": {
 			cluster(2, 1, 2), apart,
-			[]*coretest.JobBuilder{waits(2), waits(2)},
-			lines("0: 1[1]", "1: 1[0]", "2: 0[0,1]", "3: 2[0,1]"),
+			[]*coretest.JobBuilder{policytest.Waits(2), policytest.Waits(2)},
+			policytest.Lines("0: 1[1]", "1: 1[0]", "2: 0[0,1]", "3: 2[0,1]"),
 		},
 		"nor on those that others were given later": {
 			cluster(4, 2, 2), twice,
-			[]*coretest.JobBuilder{waits(2), waits(2), waits(2).Accelerators("v100")},
-			lines("0: 1[1]", "1: 1[0]", "2: 2[0]", "3: 3[0]", "4: 4[0,1]", "5: 0[0,1]", "6: 5[0,1]"),
+			[]*coretest.JobBuilder{policytest.Waits(2), policytest.Waits(2), policytest.Waits(2).Accelerators("v100")},
+			policytest.Lines("0: 1[1]", "1: 1[0]", "2: 2[0]", "3: 3[0]", "4: 4[0,1]", "5: 0[0,1]", "6: 5[0,1]"),
 		},
 		"while one is refused who could be next there, it stays": {
 			cluster(2, 1, 2), apart,
-			[]*coretest.JobBuilder{waits(2), waits(3)},
-			lines("0: 1[1]", "1: 1[0]", "2: 0[0,1]", "3: waiting_for_devices 3/2"),
+			[]*coretest.JobBuilder{policytest.Waits(2), policytest.Waits(3)},
+			policytest.Lines("0: 1[1]", "1: 1[0]", "2: 0[0,1]", "3: waiting_for_devices 3/2"),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			v := coretest.MakeView(tc.cluster).Jobs(append(slices.Clone(tc.running), tc.jobs...)...).Obj()
-			if got := place(t, newPlacer(t, NewBuddy(), nil), v, inOrder(v)); got != tc.want {
+			if got := policytest.Place(t, policytest.New(t, NewBuddy(), nil), v, policytest.InOrder(v)); got != tc.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}
 		})
@@ -223,8 +224,8 @@ func TestBuddyMovesNobodyWhereAnotherTypeHasRoom(t *testing.T) {
 func TestBuddyPrefersATypeWithBlocks(t *testing.T) {
 	c := coretest.MakeCluster().Nodes(1, "t4", 4).Nodes(1, "v100", 2).Obj()
 	c.Nodes[0].Unusable = 0b1001
-	v := coretest.MakeView(c).Jobs(waits(2), waits(2)).Obj()
-	if got, want := place(t, newPlacer(t, NewBuddy(), nil), v, inOrder(v)), lines("0: 1[0,1]", "1: 0[1,2]"); got != want {
+	v := coretest.MakeView(c).Jobs(policytest.Waits(2), policytest.Waits(2)).Obj()
+	if got, want := policytest.Place(t, policytest.New(t, NewBuddy(), nil), v, policytest.InOrder(v)), policytest.Lines("0: 1[0,1]", "1: 0[1,2]"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -234,14 +235,14 @@ func TestBuddyFindsBlocksOnManyNodes(t *testing.T) {
 	var jobs []*coretest.JobBuilder
 	for node := range core.NodeID(130) {
 		if devices := []int{0, 1}; node == 65 || node == 129 {
-			jobs = append(jobs, holds(seat(node, 1)))
+			jobs = append(jobs, policytest.Holds(coretest.Seat(node, 1)))
 		} else {
-			jobs = append(jobs, holds(seat(node, devices...)))
+			jobs = append(jobs, policytest.Holds(coretest.Seat(node, devices...)))
 		}
 	}
-	v := coretest.MakeView(coretest.MakeCluster().Nodes(130, "t4", 2).Obj()).Jobs(append(jobs, waits(1), waits(1))...).Obj()
-	got := place(t, newPlacer(t, NewBuddy(), nil), v, inOrder(v))
-	if want := lines("130: 65[0]", "131: 129[0]"); !strings.HasSuffix(got, want) {
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(130, "t4", 2).Obj()).Jobs(append(jobs, policytest.Waits(1), policytest.Waits(1))...).Obj()
+	got := policytest.Place(t, policytest.New(t, NewBuddy(), nil), v, policytest.InOrder(v))
+	if want := policytest.Lines("130: 65[0]", "131: 129[0]"); !strings.HasSuffix(got, want) {
 		t.Errorf("got\n%s\nwant at its end\n%s", got, want)
 	}
 }
@@ -304,10 +305,10 @@ func idleNodes(l *core.Ledger, p pieces) (idle []core.NodeID) {
 func (p pieces) view() *core.View {
 	var jobs []*coretest.JobBuilder
 	for _, seats := range p.running {
-		jobs = append(jobs, holds(seats...))
+		jobs = append(jobs, policytest.Holds(seats...))
 	}
 	for _, size := range p.fresh {
-		jobs = append(jobs, waits(size))
+		jobs = append(jobs, policytest.Waits(size))
 	}
 	return coretest.MakeView(coretest.MakeCluster().Nodes(p.nodes, "t4", p.devices).Obj()).Jobs(jobs...).Obj()
 }
@@ -362,7 +363,7 @@ func (p pieces) fewestMoves() int {
 func (p pieces) seat(t rapid.TB) (core.Seating, int) {
 	t.Helper()
 	v := p.view()
-	seating, err := newPlacer(t, NewBuddy(), nil).Place(context.Background(), v, inOrder(v))
+	seating, err := policytest.New(t, NewBuddy(), nil).Place(context.Background(), v, policytest.InOrder(v))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -444,7 +445,7 @@ func ruins(number func(least, most int) int) (*core.View, []core.Grant) {
 			seats = []core.Seat{{Node: seats[0].Node, Devices: seats[0].Devices | seats[1].Devices}}
 		}
 		if len(seats) > 0 {
-			j := holds(seats...)
+			j := policytest.Holds(seats...)
 			if number(0, 5) == 0 {
 				j.Pinned()
 			}
@@ -453,10 +454,10 @@ func ruins(number func(least, most int) int) (*core.View, []core.Grant) {
 	}
 	running := len(jobs)
 	for range number(0, 5) {
-		jobs = append(jobs, waits(number(1, 9)))
+		jobs = append(jobs, policytest.Waits(number(1, 9)))
 	}
 	v := coretest.MakeView(c).Jobs(jobs...).Obj()
-	grants := inOrder(v)
+	grants := policytest.InOrder(v)
 	for i := range grants {
 		grants[i].Blocking = number(0, 9) == 0
 		if i < running && !v.Jobs[i].Pinned && number(0, 4) == 0 {
@@ -471,7 +472,7 @@ func ruins(number func(least, most int) int) (*core.View, []core.Grant) {
 func TestBuddyTakesDevicesFromNobody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := evenly(rapid.Uint64().Draw(t, "seed"))
-		used := newPlacer(t, NewBuddy(), nil)
+		used := policytest.New(t, NewBuddy(), nil)
 		for range 20 {
 			checkRuins(t, used, number)
 		}
@@ -481,8 +482,8 @@ func TestBuddyTakesDevicesFromNobody(t *testing.T) {
 // checkRuins asks a policy that was asked about other clusters, which changes nothing, and a new one.
 func checkRuins(t *rapid.T, used core.Placer, number func(least, most int) int) {
 	v, grants := ruins(number)
-	policy := newPlacer(t, NewBuddy(), nil)
-	if got, want := place(t, used, v, grants), place(t, policy, v, grants); got != want {
+	policy := policytest.New(t, NewBuddy(), nil)
+	if got, want := policytest.Place(t, used, v, grants), policytest.Place(t, policy, v, grants); got != want {
 		t.Fatalf("a policy that was used answers\n%s\nand a new one\n%s", got, want)
 	}
 	seating, err := policy.Place(context.Background(), v, grants)
@@ -517,8 +518,8 @@ func checkRuins(t *rapid.T, used core.Placer, number func(least, most int) int) 
 	}
 	again := make([]*coretest.JobBuilder, len(seats))
 	for i, s := range seats {
-		if again[i] = waits(grants[i].Replicas); s != nil {
-			again[i] = holds(s...)
+		if again[i] = policytest.Waits(grants[i].Replicas); s != nil {
+			again[i] = policytest.Holds(s...)
 		}
 	}
 	next := coretest.MakeView(v.Cluster).Jobs(again...).Obj()

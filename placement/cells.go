@@ -9,6 +9,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/policykit/cells"
+	"github.com/quartet-sched/quartet/policykit/seating"
 )
 
 // CellsConfig configures NewCells.
@@ -182,7 +183,7 @@ func (p *cellular) tenant(j *core.JobSpec) cells.Tenant {
 // mayKeep reports whether a granted job holds what it is granted, of devices that are usable and of a type that it may have.
 func (p *cellular) mayKeep(v *core.View, g *core.Grant) bool {
 	j := v.Jobs[g.Job]
-	if j.Held == 0 || j.Held != g.Replicas || !within(v, g, j.Seats) {
+	if j.Held == 0 || j.Held != g.Replicas || !seating.Within(v, g, j.Seats) {
 		return false
 	}
 	for _, seat := range j.Seats {
@@ -286,7 +287,7 @@ func (p *cellular) offer(v *core.View, grants []core.Grant, i int) {
 	tenant := p.tenant(j.JobSpec)
 	for t := range p.closed {
 		id := core.AcceleratorID(t)
-		if !eligible(v, j, g, id) || p.closed[t] && j.State != core.Running {
+		if !seating.Eligible(v, j, g, id) || p.closed[t] && j.State != core.Running {
 			continue
 		}
 		if p.seat(v, grants, i, tenant, id) {
@@ -318,7 +319,7 @@ func (p *cellular) mix(v *core.View, g *core.Grant) bool {
 	left := g.Replicas
 	for t := range p.closed {
 		id := core.AcceleratorID(t)
-		if eligible(v, j, g, id) && (!p.closed[t] || j.State == core.Running) {
+		if seating.Eligible(v, j, g, id) && (!p.closed[t] || j.State == core.Running) {
 			n := min(left, p.clusters.Unused(id))
 			seats, _ = p.clusters.Host(id, n, seats)
 			left -= n
@@ -335,7 +336,7 @@ func (p *cellular) mix(v *core.View, g *core.Grant) bool {
 // close keeps the types that a blocking grant without seats could use from the jobs behind it.
 func (p *cellular) close(v *core.View, g *core.Grant) {
 	for t := range p.closed {
-		p.closed[t] = p.closed[t] || g.Blocking && eligible(v, v.Jobs[g.Job], g, core.AcceleratorID(t))
+		p.closed[t] = p.closed[t] || g.Blocking && seating.Eligible(v, v.Jobs[g.Job], g, core.AcceleratorID(t))
 	}
 }
 
@@ -437,7 +438,7 @@ func (p *cellular) refuse(v *core.View, g *core.Grant) {
 	available, most, suited, open := 0, 0, false, false
 	for t := range p.closed {
 		id := core.AcceleratorID(t)
-		if !eligible(v, j, g, id) || !p.clusters.Carried(id) {
+		if !seating.Eligible(v, j, g, id) || !p.clusters.Carried(id) {
 			continue
 		}
 		idle := 0

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/policykit/policytest"
 )
 
 // cellsOf is a tenant with cells of an only accelerator type.
@@ -35,65 +36,65 @@ func TestCells(t *testing.T) {
 	}{
 		"tenants share no cell": {
 			config(), nodes(3),
-			[]*coretest.JobBuilder{blue(waits(1)), red(waits(1)), blue(waits(1)), red(waits(4))},
-			lines("0: 0[0]", "1: 1[0]", "2: 0[1]", "3: 2[0,1,2,3]"),
+			[]*coretest.JobBuilder{blue(policytest.Waits(1)), red(policytest.Waits(1)), blue(policytest.Waits(1)), red(policytest.Waits(4))},
+			policytest.Lines("0: 0[0]", "1: 1[0]", "2: 0[1]", "3: 2[0,1,2,3]"),
 		},
 		"nobody takes more than its cells": {
 			config(), nodes(4),
-			[]*coretest.JobBuilder{blue(waits(4)), blue(waits(1)), red(waits(12)), red(waits(8))},
-			lines("0: 0[0,1,2,3]", "3: 1[0,1,2,3] 2[0,1,2,3]", "1: waiting_for_devices 1/0", "2: quota_exceeded 12/8 (the job is larger than the virtual cluster of its tenant)"),
+			[]*coretest.JobBuilder{blue(policytest.Waits(4)), blue(policytest.Waits(1)), red(policytest.Waits(12)), red(policytest.Waits(8))},
+			policytest.Lines("0: 0[0,1,2,3]", "3: 1[0,1,2,3] 2[0,1,2,3]", "1: waiting_for_devices 1/0", "2: quota_exceeded 12/8 (the job is larger than the virtual cluster of its tenant)"),
 		},
 		"guests keep their distance and give way": {
 			config(), nodes(3),
-			[]*coretest.JobBuilder{blue(holds(seat(0, 0))), waits(4), waits(2), red(waits(4)), red(waits(1))},
-			lines("0: 0[0]", "1: 0[1,2,3] 1[1]", "2: 1[2,3]", "3: 2[0,1,2,3]", "4: 1[0]"),
+			[]*coretest.JobBuilder{blue(policytest.Holds(coretest.Seat(0, 0))), policytest.Waits(4), policytest.Waits(2), red(policytest.Waits(4)), red(policytest.Waits(1))},
+			policytest.Lines("0: 0[0]", "1: 0[1,2,3] 1[1]", "2: 1[2,3]", "3: 2[0,1,2,3]", "4: 1[0]"),
 		},
 		"best effort jobs are guests": {
 			config(), nodes(3),
-			[]*coretest.JobBuilder{blue(waits(4)), blue(waits(4)).BestEffort(), red(waits(8))},
-			lines("0: 0[0,1,2,3]", "2: 1[0,1,2,3] 2[0,1,2,3]", "1: waiting_for_devices 4/0"),
+			[]*coretest.JobBuilder{blue(policytest.Waits(4)), blue(policytest.Waits(4)).BestEffort(), red(policytest.Waits(8))},
+			policytest.Lines("0: 0[0,1,2,3]", "2: 1[0,1,2,3] 2[0,1,2,3]", "1: waiting_for_devices 4/0"),
 		},
 		"the cell with the fewest guests": {
 			config(), nodes(3),
-			[]*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(1, 1, 2)), blue(waits(4)), red(waits(4))},
-			lines("0: 1[0] evicted", "1: 1[1,2]", "2: 2[0,1,2,3]", "3: 0[0,1,2,3]"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0)), policytest.Holds(coretest.Seat(1, 1, 2)), blue(policytest.Waits(4)), red(policytest.Waits(4))},
+			policytest.Lines("0: 1[0] evicted", "1: 1[1,2]", "2: 2[0,1,2,3]", "3: 0[0,1,2,3]"),
 		},
 		"a pinned guest keeps tenants away": {
 			config(), nodes(3),
-			[]*coretest.JobBuilder{holds(seat(0, 0)).Pinned(), red(waits(8)), blue(waits(4))},
-			lines("0: 0[0]", "1: 1[0,1,2,3] 2[0,1,2,3]", "2: fragmented 4/4 (the idle cells of its tenant are in pieces, or there are not enough sound ones)"),
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0)).Pinned(), red(policytest.Waits(8)), blue(policytest.Waits(4))},
+			policytest.Lines("0: 0[0]", "1: 1[0,1,2,3] 2[0,1,2,3]", "2: fragmented 4/4 (the idle cells of its tenant are in pieces, or there are not enough sound ones)"),
 		},
 		"in pieces": {
 			config(), nodes(3),
-			[]*coretest.JobBuilder{red(holds(seat(0, 0, 1))), red(holds(seat(1, 0, 1))), red(waits(4))},
-			lines("0: 0[0,1]", "1: 1[0,1]", "2: 0[2,3] 1[2,3]"),
+			[]*coretest.JobBuilder{red(policytest.Holds(coretest.Seat(0, 0, 1))), red(policytest.Holds(coretest.Seat(1, 0, 1))), red(policytest.Waits(4))},
+			policytest.Lines("0: 0[0,1]", "1: 1[0,1]", "2: 0[2,3] 1[2,3]"),
 		},
 		"never in pieces": {
 			config("strict", true), nodes(3),
-			[]*coretest.JobBuilder{red(holds(seat(0, 0, 1))), red(holds(seat(1, 0, 1))), red(waits(4))},
-			lines("0: 0[0,1]", "1: 1[0,1]", "2: fragmented 4/4 (the idle cells of its tenant are in pieces, or there are not enough sound ones)"),
+			[]*coretest.JobBuilder{red(policytest.Holds(coretest.Seat(0, 0, 1))), red(policytest.Holds(coretest.Seat(1, 0, 1))), red(policytest.Waits(4))},
+			policytest.Lines("0: 0[0,1]", "1: 1[0,1]", "2: fragmented 4/4 (the idle cells of its tenant are in pieces, or there are not enough sound ones)"),
 		},
 		"the last of the order gives way inside": {
 			config("inside", insideOrder), nodes(3),
-			[]*coretest.JobBuilder{blue(waits(2)), red(holds(seat(0, 0, 1))), blue(holds(seat(1, 0, 1))), blue(holds(seat(1, 2, 3)))},
-			lines("0: 1[2,3]", "1: 0[0,1]", "2: 1[0,1]", "3: waiting_for_devices 2/0"),
+			[]*coretest.JobBuilder{blue(policytest.Waits(2)), red(policytest.Holds(coretest.Seat(0, 0, 1))), blue(policytest.Holds(coretest.Seat(1, 0, 1))), blue(policytest.Holds(coretest.Seat(1, 2, 3)))},
+			policytest.Lines("0: 1[2,3]", "1: 0[0,1]", "2: 1[0,1]", "3: waiting_for_devices 2/0"),
 		},
 		"nobody gives way in vain": {
 			config("inside", insideOrder), nodes(3),
-			[]*coretest.JobBuilder{blue(holds(seat(1, 0, 1))), blue(waits(4)), blue(holds(seat(1, 2, 3)))},
-			lines("0: 1[0,1]", "2: 1[2,3]", "1: waiting_for_devices 4/0"),
+			[]*coretest.JobBuilder{blue(policytest.Holds(coretest.Seat(1, 0, 1))), blue(policytest.Waits(4)), blue(policytest.Holds(coretest.Seat(1, 2, 3)))},
+			policytest.Lines("0: 1[0,1]", "2: 1[2,3]", "1: waiting_for_devices 4/0"),
 		},
 		"a job that nobody's cells explain is a guest": {
 			config(), nodes(3),
-			[]*coretest.JobBuilder{blue(holds(seat(0, 0))), blue(holds(seat(1, 0))), red(waits(8))},
-			lines("0: 0[0]", "1: 0[1]"+" evicted", "2: 1[0,1,2,3] 2[0,1,2,3]"),
+			[]*coretest.JobBuilder{blue(policytest.Holds(coretest.Seat(0, 0))), blue(policytest.Holds(coretest.Seat(1, 0))), red(policytest.Waits(8))},
+			policytest.Lines("0: 0[0]", "1: 0[1]"+" evicted", "2: 1[0,1,2,3] 2[0,1,2,3]"),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			v := coretest.MakeView(tc.cluster).Jobs(tc.jobs...).Obj()
-			policy := newPlacer(t, NewCells(), tc.config)
-			if got := place(t, policy, v, inOrder(v)); got != tc.want {
+			policy := policytest.New(t, NewCells(), tc.config)
+			if got := policytest.Place(t, policy, v, policytest.InOrder(v)); got != tc.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}
 		})
@@ -105,10 +106,10 @@ func TestCellsSnapshot(t *testing.T) {
 	config := map[string]any{"tenants": []any{
 		map[string]any{"name": "blue", "cells": []any{map[string]any{"level": "node", "count": 1}, map[string]any{"level": "device", "count": 1}}},
 	}}
-	before, after := newPlacer(t, NewCells(), config), newPlacer(t, NewCells(), config)
+	before, after := policytest.New(t, NewCells(), config), policytest.New(t, NewCells(), config)
 	cluster := coretest.MakeCluster().Nodes(2, "t4", 2).Obj()
-	first := coretest.MakeView(cluster).Jobs(waits(2).Tenant("blue"), waits(1).Tenant("blue")).Obj()
-	if got, want := place(t, before, first, inOrder(first)), lines("0: 0[0,1]", "1: 1[0]"); got != want {
+	first := coretest.MakeView(cluster).Jobs(policytest.Waits(2).Tenant("blue"), policytest.Waits(1).Tenant("blue")).Obj()
+	if got, want := policytest.Place(t, before, first, policytest.InOrder(first)), policytest.Lines("0: 0[0,1]", "1: 1[0]"); got != want {
 		t.Fatalf("got\n%s\nwant\n%s", got, want)
 	}
 	learned, err := before.(core.Snapshotter).Snapshot()
@@ -121,12 +122,12 @@ func TestCellsSnapshot(t *testing.T) {
 	if err := after.(core.Snapshotter).Restore([]byte("{")); err == nil {
 		t.Error("takes up what nobody can read")
 	}
-	second := coretest.MakeView(cluster).Jobs(holds(seat(0, 0, 1)).Tenant("blue"), holds(seat(1, 0)).Tenant("blue"), waits(1).Tenant("blue")).Obj()
+	second := coretest.MakeView(cluster).Jobs(policytest.Holds(coretest.Seat(0, 0, 1)).Tenant("blue"), policytest.Holds(coretest.Seat(1, 0)).Tenant("blue"), policytest.Waits(1).Tenant("blue")).Obj()
 	second.Jobs[0] = nil // its node is free again, and that of the other job is a device
 	grants := []core.Grant{{Job: 1, Accelerator: core.AnyAccelerator, Replicas: 1}, {Job: 2, Accelerator: core.AnyAccelerator, Replicas: 1}}
-	want := lines("1: 1[0]", "2: 0[0]")
+	want := policytest.Lines("1: 1[0]", "2: 0[0]")
 	for name, policy := range map[string]core.Placer{"before": before, "after": after} {
-		if got := place(t, policy, second, grants); got != want {
+		if got := policytest.Place(t, policy, second, grants); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
 		}
 	}
@@ -136,10 +137,10 @@ func TestCellsSnapshot(t *testing.T) {
 func TestGuestsHoldUpNoTenant(t *testing.T) {
 	config := map[string]any{"tenants": []any{cellsOf("blue", "node", 2), cellsOf("red", "device", 6)}}
 	rapid.Check(t, func(rt *rapid.T) {
-		busy, alone := newPlacer(t, NewCells(), config), newPlacer(t, NewCells(), config)
+		busy, alone := policytest.New(t, NewCells(), config), policytest.New(t, NewCells(), config)
 		specs := make([]*coretest.JobBuilder, 24)
 		for i := range specs {
-			specs[i] = waits(rapid.IntRange(1, 5).Draw(rt, "replicas")).Tenant(rapid.SampledFrom([]string{"blue", "red", "green"}).Draw(rt, "tenant"))
+			specs[i] = policytest.Waits(rapid.IntRange(1, 5).Draw(rt, "replicas")).Tenant(rapid.SampledFrom([]string{"blue", "red", "green"}).Draw(rt, "tenant"))
 		}
 		cluster := coretest.MakeCluster().Nodes(4, "t4", 4).Obj()
 		here, there := coretest.MakeView(cluster).Jobs(specs...).Obj(), coretest.MakeView(cluster).Jobs(specs...).Obj()
@@ -195,11 +196,11 @@ func hold(t *rapid.T, policy core.Placer, v *core.View, n int, ended map[core.Jo
 
 // A round in which nothing changes costs no allocation.
 func TestCellsQuietRound(t *testing.T) {
-	policy := newPlacer(t, NewCells(), map[string]any{"tenants": []any{cellsOf("blue", "node", 2)}})
+	policy := policytest.New(t, NewCells(), map[string]any{"tenants": []any{cellsOf("blue", "node", 2)}})
 	v := coretest.MakeView(coretest.MakeCluster().Nodes(4, "t4", 4).Obj()).
-		Jobs(holds(seat(0, 0, 1)).Tenant("blue"), holds(seat(2, 0, 1, 2, 3)), waits(8).Tenant("blue")).Obj()
-	grants := inOrder(v)
-	place(t, policy, v, grants)
+		Jobs(policytest.Holds(coretest.Seat(0, 0, 1)).Tenant("blue"), policytest.Holds(coretest.Seat(2, 0, 1, 2, 3)), policytest.Waits(8).Tenant("blue")).Obj()
+	grants := policytest.InOrder(v)
+	policytest.Place(t, policy, v, grants)
 	if n := testing.AllocsPerRun(100, func() { _, _ = policy.Place(context.Background(), v, grants[:2]) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -213,13 +214,13 @@ func BenchmarkCells(b *testing.B) {
 	}
 	v := coretest.MakeView(coretest.MakeCluster().Nodes(1250, "t4", 8).Obj())
 	for i := range 2500 {
-		v = v.Jobs(waits(1 << (i % 4)).Tenant(fmt.Sprintf("tenant-%d", i%10)))
+		v = v.Jobs(policytest.Waits(1 << (i % 4)).Tenant(fmt.Sprintf("tenant-%d", i%10)))
 	}
 	view := v.Obj()
 	for name, policy := range map[string]core.Placer{
-		"cells": newPlacer(b, NewCells(), map[string]any{"tenants": tenants}), "consolidated": newPlacer(b, NewConsolidated(), nil),
+		"cells": policytest.New(b, NewCells(), map[string]any{"tenants": tenants}), "consolidated": policytest.New(b, NewConsolidated(), nil),
 	} {
-		grants := inOrder(view)
+		grants := policytest.InOrder(view)
 		ask := func() {
 			seating, err := policy.Place(context.Background(), view, grants)
 			if err != nil {

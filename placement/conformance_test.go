@@ -36,23 +36,6 @@ func TestConformance(t *testing.T) {
 		})
 	}
 	t.Run("buddy", func(t *testing.T) { coretest.RunPlacer(t, NewBuddy(), coretest.Pinning(), coretest.Evicting()) })
-	t.Run("gandiva_affinity", func(t *testing.T) {
-		coretest.RunPlacer(t, NewGandivaAffinity(), coretest.Pinning(), coretest.Evicting())
-	})
-	t.Run("gandiva_affinity of groups", func(t *testing.T) {
-		coretest.RunPlacer(t, NewGandivaAffinity(), coretest.Pinning(), coretest.Evicting(), coretest.Sharing())
-	})
-	t.Run("gandiva_affinity that moves nobody", func(t *testing.T) {
-		coretest.RunPlacer(t, NewGandivaAffinity(), coretest.Pinning(), coretest.WithConfig(map[string]any{"migrate": false, "defragment": false, "spread": false}))
-	})
-	for name, config := range map[string]map[string]any{"antman": nil, "antman with three beside": {"opportunistic_per_device": 3, "loads": loadsSummed}} {
-		t.Run(name, func(t *testing.T) {
-			coretest.RunPlacer(t, NewAntMan(), coretest.Pinning(), coretest.Evicting(), coretest.Deadlines(), coretest.WithConfig(config))
-		})
-		t.Run(name+" where jobs share", func(t *testing.T) {
-			coretest.RunPlacer(t, NewAntMan(), coretest.Pinning(), coretest.Evicting(), coretest.Deadlines(), coretest.Sharing(), coretest.WithConfig(config))
-		})
-	}
 	t.Run("tail_eviction", func(t *testing.T) { coretest.RunPlacer(t, NewTailEviction(), coretest.Pinning(), coretest.Evicting()) })
 	t.Run("tail_eviction as released", func(t *testing.T) {
 		coretest.RunPlacer(t, NewTailEviction(), coretest.Pinning(), coretest.Evicting(), coretest.WithConfig(map[string]any{"fit": prefixSum}))

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/policykit/seating"
 )
 
 // ConsolidatedConfig configures NewConsolidated.
@@ -30,63 +31,26 @@ func NewConsolidated() core.Factory[core.Placer] {
 }
 
 type consolidated struct {
-	seater
+	seating.Seater
 	strict bool
 }
 
 func (p *consolidated) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
-	choose := chooseConsolidated
+	choose := seating.Consolidated
 	if p.strict {
 		choose = chooseStrict
 	}
-	return p.seat(v, grants, func(g *core.Grant) bool { return p.onFewestNodes(v, g, choose) }), nil
+	return p.SeatAll(v, grants, func(g *core.Grant) bool { return p.OnFewestNodes(v, g, choose) }), nil
 }
 
-func chooseConsolidated(s *seater, v *core.View, _ *core.Job, t core.AcceleratorID, n int) bool {
-	for n > 0 {
-		n -= s.take(s.tightest(v, t, n), n)
-	}
-	return true
-}
-
-func chooseStrict(s *seater, v *core.View, j *core.Job, t core.AcceleratorID, n int) bool {
-	first := len(s.seats)
-	chooseConsolidated(s, v, j, t, n)
-	if used := len(s.seats) - first; used > 1 && used > fewestNodes(v, t, n) {
-		s.untake(first)
+func chooseStrict(s *seating.Seater, v *core.View, j *core.Job, t core.AcceleratorID, n int) bool {
+	first := len(s.Seats)
+	seating.Consolidated(s, v, j, t, n)
+	if used := len(s.Seats) - first; used > 1 && used > fewestNodes(v, t, n) {
+		s.Untake(first)
 		return false
 	}
 	return true
-}
-
-// tightest is the node of a type with the fewest free devices that still hold n, or, when none does, the one with the
-// most free devices.
-func (s *seater) tightest(v *core.View, t core.AcceleratorID, n int) core.NodeID {
-	best, bestFree, bestIdle := core.NodeID(-1), 0, false
-	for i := range v.Cluster.Nodes {
-		free := s.ledger.Free(core.NodeID(i))
-		if free == 0 {
-			continue
-		}
-		node := &v.Cluster.Nodes[i]
-		if node.Accelerator != t {
-			continue
-		}
-		idle := free == node.Devices
-		better := false
-		switch {
-		case free >= n:
-			better = bestFree < n || free < bestFree
-		case bestFree < n:
-			better = free > bestFree || free == bestFree && idle && !bestIdle
-		}
-		if better {
-			if best, bestFree, bestIdle = core.NodeID(i), free, idle; free == n {
-				break // no later one is better
-			}
-		}
-	}
-	return best
 }
 
 // fewestNodes is how many ready nodes of a type n replicas would need if all were idle.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/policykit/seating"
 )
 
 // NewFirstFit takes what is free, node by node in ascending order. Shape is no concern: a grant fits when enough
@@ -18,19 +19,19 @@ func NewFirstFit() core.Factory[core.Placer] {
 	}, core.None{}, func(core.None, core.Settings) (core.Placer, error) { return &firstFit{}, nil })
 }
 
-type firstFit struct{ seater }
+type firstFit struct{ seating.Seater }
 
 func (p *firstFit) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
-	return p.seat(v, grants, func(g *core.Grant) bool { return p.onLowestType(v, g, chooseFirstFit) }), nil
+	return p.SeatAll(v, grants, func(g *core.Grant) bool { return p.OnLowestType(v, g, chooseFirstFit) }), nil
 }
 
-func chooseFirstFit(s *seater, v *core.View, _ *core.Job, t core.AcceleratorID, n int) bool {
+func chooseFirstFit(s *seating.Seater, v *core.View, _ *core.Job, t core.AcceleratorID, n int) bool {
 	for i := range v.Cluster.Nodes {
 		if n == 0 {
 			break
 		}
 		if v.Cluster.Nodes[i].Accelerator == t {
-			n -= s.take(core.NodeID(i), n)
+			n -= s.Take(core.NodeID(i), n)
 		}
 	}
 	return true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim/market"
+	"github.com/quartet-sched/quartet/policykit/seating"
 )
 
 // MatchingConfig configures NewMatching.
@@ -40,7 +41,7 @@ func NewMatching() core.Factory[core.Placer] {
 }
 
 type matching struct {
-	seater
+	seating.Seater
 	options market.Options
 	jobs    []market.Job // of the grants that need new seats
 	sizes   []int
@@ -48,12 +49,12 @@ type matching struct {
 }
 
 func (p *matching) Place(ctx context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
-	p.begin(v)
+	p.Begin(v)
 	for i := range grants {
-		if g := &grants[i]; p.occupy(v, g) {
-			p.keep(v, g)
+		if g := &grants[i]; p.Occupy(v, g) {
+			p.Keep(v, g)
 		} else {
-			p.rest = append(p.rest, i)
+			p.Rest = append(p.Rest, i)
 		}
 	}
 	counts, err := p.match(ctx, v, grants)
@@ -61,28 +62,28 @@ func (p *matching) Place(ctx context.Context, v *core.View, grants []core.Grant)
 		return core.Seating{}, err
 	}
 	blocked := false
-	for k, i := range p.rest {
+	for k, i := range p.Rest {
 		g := &grants[i]
 		turn := !blocked || v.Jobs[g.Job].State == core.Running
 		if turn && (p.seatCounts(v, g, counts[k]) || p.seatAnyhow(v, g)) {
 			continue
 		}
-		p.refuse(v, g, !turn)
+		p.Refuse(v, g, !turn)
 		blocked = blocked || g.Blocking
 	}
-	return p.seating(), nil
+	return p.Seating(), nil
 }
 
 // seatAnyhow seats a grant that the market left without devices, or whose devices another such grant took, if it fits
 // at all: one that is refused then stays refused, however the market goes the next time.
 func (p *matching) seatAnyhow(v *core.View, g *core.Grant) bool {
-	return p.onFewestNodes(v, g, chooseConsolidated) || v.Jobs[g.Job].MixesTypes && p.mix(v, g, chooseConsolidated)
+	return p.OnFewestNodes(v, g, seating.Consolidated) || v.Jobs[g.Job].MixesTypes && p.Mix(v, g, seating.Consolidated)
 }
 
 // match is the devices by type of each grant that needs new seats, none for one that does not fit.
 func (p *matching) match(ctx context.Context, v *core.View, grants []core.Grant) ([][]int, error) {
 	p.gather(v, grants)
-	if len(p.rest) == 0 {
+	if len(p.Rest) == 0 {
 		return nil, nil
 	}
 	if err := p.fit(v, grants); err != nil {
@@ -99,13 +100,13 @@ func (p *matching) match(ctx context.Context, v *core.View, grants []core.Grant)
 	return won.Counts, err
 }
 
-func (p *matching) workers() market.Workers { return market.Workers{Count: p.free} }
+func (p *matching) workers() market.Workers { return market.Workers{Count: p.Free} }
 
 // gather translates the grants that need new seats.
 func (p *matching) gather(v *core.View, grants []core.Grant) {
 	p.jobs, p.sizes = p.jobs[:0], p.sizes[:0]
 	total, known := 0.0, 0
-	for _, i := range p.rest {
+	for _, i := range p.Rest {
 		g := &grants[i]
 		j := v.Jobs[g.Job]
 		job := market.Job{Iterations: math.NaN(), Batch: 1, Rates: p.rates(v, j, g)}
@@ -134,15 +135,15 @@ const hardly = 1e-3
 
 // rates is the steps a second of one device of a job, by type; 0 where it may not be seated.
 func (p *matching) rates(v *core.View, j *core.Job, g *core.Grant) []float64 {
-	rates, best := make([]float64, len(p.free)), 0.0
+	rates, best := make([]float64, len(p.Free)), 0.0
 	for t := range rates {
-		if eligible(v, j, g, core.AcceleratorID(t)) {
+		if seating.Eligible(v, j, g, core.AcceleratorID(t)) {
 			rates[t] = aloneRate(j, v.Cluster.Accelerators[t], g.Replicas)
 			best = max(best, rates[t])
 		}
 	}
 	for t := range rates {
-		if rates[t] == 0 && eligible(v, j, g, core.AcceleratorID(t)) {
+		if rates[t] == 0 && seating.Eligible(v, j, g, core.AcceleratorID(t)) {
 			rates[t] = 1
 			if best > 0 {
 				rates[t] = hardly * best
@@ -182,7 +183,7 @@ func (p *matching) fit(v *core.View, grants []core.Grant) error {
 		return err
 	}
 	blocked := false
-	for k, i := range p.rest {
+	for k, i := range p.Rest {
 		if blocked && v.Jobs[grants[i].Job].State != core.Running {
 			p.sizes[k] = 0
 		}
@@ -204,7 +205,7 @@ func (p *matching) fit(v *core.View, grants []core.Grant) error {
 // bound is the sizes of the grants whose jobs do not mix types, 0 for the others.
 func (p *matching) bound(v *core.View, grants []core.Grant) []int {
 	p.single = append(p.single[:0], p.sizes...)
-	for k, i := range p.rest {
+	for k, i := range p.Rest {
 		if v.Jobs[grants[i].Job].MixesTypes {
 			p.single[k] = 0
 		}
@@ -214,9 +215,9 @@ func (p *matching) bound(v *core.View, grants []core.Grant) []int {
 
 // seatCounts seats a grant on so many devices of each type, if they are there.
 func (p *matching) seatCounts(v *core.View, g *core.Grant, counts []int) bool {
-	first, total := len(p.seats), 0
+	first, total := len(p.Seats), 0
 	for t, n := range counts {
-		if total += n; n > p.free[t] {
+		if total += n; n > p.Free[t] {
 			return false
 		}
 	}
@@ -227,12 +228,12 @@ func (p *matching) seatCounts(v *core.View, g *core.Grant, counts []int) bool {
 		left := n
 		for _, seat := range v.Jobs[g.Job].Seats {
 			if int(v.Cluster.Nodes[seat.Node].Accelerator) == t {
-				left -= p.take(seat.Node, left)
+				left -= p.Take(seat.Node, left)
 			}
 		}
-		chooseConsolidated(&p.seater, v, nil, core.AcceleratorID(t), left)
-		p.free[t] -= n
+		seating.Consolidated(&p.Seater, v, nil, core.AcceleratorID(t), left)
+		p.Free[t] -= n
 	}
-	p.placed = append(p.placed, core.Placement{Job: g.Job, Seats: p.seats[first:len(p.seats):len(p.seats)]})
+	p.Placed = append(p.Placed, core.Placement{Job: g.Job, Seats: p.Seats[first:len(p.Seats):len(p.Seats)]})
 	return true
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/policykit/policytest"
 )
 
 // unlikeJob takes so many seconds a step on one t4 and on one v100, and has so many steps left.
@@ -41,8 +42,7 @@ func TestMatchingSeats(t *testing.T) {
 	}
 	blocking := func(g core.Grant) core.Grant { g.Blocking = true; return g }
 	of := func(g core.Grant, t core.AcceleratorID) core.Grant { g.Accelerator = t; return g }
-	seat := coretest.Seat
-	held := unlikeJob("d", 1, 1, 1).Running(0, seat(2, 0))
+	held := unlikeJob("d", 1, 1, 1).Running(0, coretest.Seat(2, 0))
 	cases := map[string]struct {
 		config MatchingConfig
 		jobs   []*coretest.JobBuilder
@@ -53,99 +53,99 @@ func TestMatchingSeats(t *testing.T) {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{unlikeJob("short", 1, 0.2, 10), unlikeJob("long", 1, 0.25, 1000)},
 			[]core.Grant{grant(0, 2), grant(1, 2)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0, 1)}, 1: {seat(2, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0, 1)}, 1: {coretest.Seat(2, 0, 1)}},
 		},
 		"and by raw rates to the fastest": {
 			MatchingConfig{Values: "raw_rate"},
 			[]*coretest.JobBuilder{unlikeJob("short", 1, 0.2, 10), unlikeJob("long", 1, 0.25, 1000)},
 			[]core.Grant{grant(0, 2), grant(1, 2)},
-			map[core.JobID][]core.Seat{0: {seat(2, 0, 1)}, 1: {seat(0, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(2, 0, 1)}, 1: {coretest.Seat(0, 0, 1)}},
 		},
 		"a job that mixes types has some of each": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{unlikeJob("a", 1, 0.25, 1000)},
 			[]core.Grant{grant(0, 5)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0, 1), seat(1, 0), seat(2, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0, 1), coretest.Seat(1, 0), coretest.Seat(2, 0, 1)}},
 		},
 		"another has one type": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{typedJob("a", 1, 0.25, 1000)},
 			[]core.Grant{grant(0, 3)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0, 1), seat(1, 0)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0, 1), coretest.Seat(1, 0)}},
 		},
 		"and the market is held again for the rest": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{typedJob("a", 1, 0.25, 1000), unlikeJob("b", 1, 0.5, 10)},
 			[]core.Grant{grant(0, 2), grant(1, 3)},
-			map[core.JobID][]core.Seat{0: {seat(2, 0, 1)}, 1: {seat(0, 0, 1), seat(1, 0)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(2, 0, 1)}, 1: {coretest.Seat(0, 0, 1), coretest.Seat(1, 0)}},
 		},
 		"a granted type is kept": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{unlikeJob("a", 1, 0.25, 1000)},
 			[]core.Grant{of(grant(0, 2), 0)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0, 1)}},
 		},
 		"what runs stays": {
 			MatchingConfig{},
-			[]*coretest.JobBuilder{unlikeJob("a", 1, 0.25, 1).Running(0, seat(2, 0, 1)), unlikeJob("b", 1, 0.1, 1000)},
+			[]*coretest.JobBuilder{unlikeJob("a", 1, 0.25, 1).Running(0, coretest.Seat(2, 0, 1)), unlikeJob("b", 1, 0.1, 1000)},
 			[]core.Grant{grant(0, 2), grant(1, 2)},
-			map[core.JobID][]core.Seat{0: {seat(2, 0, 1)}, 1: {seat(0, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(2, 0, 1)}, 1: {coretest.Seat(0, 0, 1)}},
 		},
 		"a job that grows stays on its nodes": {
 			MatchingConfig{},
-			[]*coretest.JobBuilder{unlikeJob("a", 1, 10, 1).Running(0, seat(1, 0))},
+			[]*coretest.JobBuilder{unlikeJob("a", 1, 10, 1).Running(0, coretest.Seat(1, 0))},
 			[]core.Grant{grant(0, 2)},
-			map[core.JobID][]core.Seat{0: {seat(1, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(1, 0, 1)}},
 		},
 		"one that does not fit is passed over": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 1), unlikeJob("b", 1, 1, 1), unlikeJob("c", 1, 1, 1)},
 			[]core.Grant{grant(0, 4), grant(1, 3), grant(2, 2)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0, 1), seat(1, 0, 1)}, 2: {seat(2, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0, 1), coretest.Seat(1, 0, 1)}, 2: {coretest.Seat(2, 0, 1)}},
 		},
 		"unless it blocks": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 1), unlikeJob("b", 1, 1, 1), unlikeJob("c", 1, 1, 1)},
 			[]core.Grant{grant(0, 4), blocking(grant(1, 3)), grant(2, 2)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0, 1), seat(1, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0, 1), coretest.Seat(1, 0, 1)}},
 		},
 		// On the v100 that is free b saves 100 s if it takes 25 s there, as c does; c saves 75 s.
 		"a job of unknown length counts as average": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 0), unlikeJob("b", 1, 0.2, math.NaN()), unlikeJob("c", 1, 0.25, 100), held},
 			[]core.Grant{grant(0, 1), grant(1, 1), grant(2, 1), grant(3, 1)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0)}, 1: {seat(2, 1)}, 2: {seat(0, 1)}, 3: {seat(2, 0)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0)}, 1: {coretest.Seat(2, 1)}, 2: {coretest.Seat(0, 1)}, 3: {coretest.Seat(2, 0)}},
 		},
 		// The mean of 95 s and 25 s is 60 s, and b saves as much.
 		"of which the mean is taken": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 95), unlikeJob("b", 1, 0.5, math.NaN()), unlikeJob("c", 1, 0.25, 100), held},
 			[]core.Grant{grant(0, 1), grant(1, 1), grant(2, 1), grant(3, 1)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0)}, 1: {seat(0, 1)}, 2: {seat(2, 1)}, 3: {seat(2, 0)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0)}, 1: {coretest.Seat(0, 1)}, 2: {coretest.Seat(2, 1)}, 3: {coretest.Seat(2, 0)}},
 		},
 		"so that a longer job makes it longer": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 155), unlikeJob("b", 1, 0.5, math.NaN()), unlikeJob("c", 1, 0.25, 100), held},
 			[]core.Grant{grant(0, 1), grant(1, 1), grant(2, 1), grant(3, 1)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0)}, 1: {seat(2, 1)}, 2: {seat(0, 1)}, 3: {seat(2, 0)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0)}, 1: {coretest.Seat(2, 1)}, 2: {coretest.Seat(0, 1)}, 3: {coretest.Seat(2, 0)}},
 		},
 		"but not one without step times": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{coretest.MakeJob("a").Replicas(1).Waiting().StepTimes(nil, 1e6), unlikeJob("b", 1, 0.5, math.NaN()), unlikeJob("c", 1, 0.25, 100), held},
 			[]core.Grant{grant(0, 1), grant(1, 1), grant(2, 1), grant(3, 1)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0)}, 1: {seat(0, 1)}, 2: {seat(2, 1)}, 3: {seat(2, 0)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0)}, 1: {coretest.Seat(0, 1)}, 2: {coretest.Seat(2, 1)}, 3: {coretest.Seat(2, 0)}},
 		},
 		"a type of unknown speed is the last choice": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{onTypes("a", core.TypeTimes{Accelerator: "t4", OneNode: []float64{100, 50}})},
 			[]core.Grant{grant(0, 2)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0, 1)}},
 		},
 		"unknown is also a time of 0": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{unlikeJob("a", 100, 0, 1000)},
 			[]core.Grant{grant(0, 2)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0, 1)}},
 		},
 		"where one node will not do, many nodes count": {
 			MatchingConfig{},
@@ -153,7 +153,7 @@ func TestMatchingSeats(t *testing.T) {
 				core.TypeTimes{Accelerator: "t4", OneNode: []float64{1, 0.5}},
 				core.TypeTimes{Accelerator: "v100", OneNode: []float64{0.5, 0}, ManyNodes: []float64{0, 1}})},
 			[]core.Grant{grant(0, 2)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0, 1)}},
 		},
 		"and the times of so many replicas": {
 			MatchingConfig{},
@@ -161,7 +161,7 @@ func TestMatchingSeats(t *testing.T) {
 				core.TypeTimes{Accelerator: "t4", OneNode: []float64{1, 0.5}},
 				core.TypeTimes{Accelerator: "v100", OneNode: []float64{2, 0.25}})},
 			[]core.Grant{grant(0, 2)},
-			map[core.JobID][]core.Seat{0: {seat(2, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(2, 0, 1)}},
 		},
 		// Together two devices of a do 2 or 4 steps a second: it saves 25 s on the v100, and b 12.5 s.
 		"which are shared by the replicas": {
@@ -170,50 +170,50 @@ func TestMatchingSeats(t *testing.T) {
 				core.TypeTimes{Accelerator: "t4", OneNode: []float64{1, 0.5}},
 				core.TypeTimes{Accelerator: "v100", OneNode: []float64{0.5, 0.25}}), unlikeJob("b", 1, 0.5, 50)},
 			[]core.Grant{grant(0, 2), grant(1, 2)},
-			map[core.JobID][]core.Seat{0: {seat(2, 0, 1)}, 1: {seat(0, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(2, 0, 1)}, 1: {coretest.Seat(0, 0, 1)}},
 		},
 		"a job that mixes types may know no more than others": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{typedJob("a", 1, 0.25, 1000).MixesTypes()},
 			[]core.Grant{grant(0, 3)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0), seat(2, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0), coretest.Seat(2, 0, 1)}},
 		},
 		"whom a blocking grant keeps waiting takes no part in the market": {
 			MatchingConfig{},
-			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 1), unlikeJob("b", 1, 0.1, 1000), unlikeJob("c", 1, 0.5, 100).Running(0, seat(0, 0))},
+			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 1), unlikeJob("b", 1, 0.1, 1000), unlikeJob("c", 1, 0.5, 100).Running(0, coretest.Seat(0, 0))},
 			[]core.Grant{blocking(grant(0, 7)), grant(1, 2), grant(2, 2)},
-			map[core.JobID][]core.Seat{2: {seat(2, 0, 1)}},
+			map[core.JobID][]core.Seat{2: {coretest.Seat(2, 0, 1)}},
 		},
 		"and leaves room to one that runs": {
 			MatchingConfig{},
-			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 1), unlikeJob("b", 1, 0.1, 1000), unlikeJob("c", 1, 0.5, 100).Running(0, seat(0, 0))},
+			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 1), unlikeJob("b", 1, 0.1, 1000), unlikeJob("c", 1, 0.5, 100).Running(0, coretest.Seat(0, 0))},
 			[]core.Grant{blocking(grant(0, 7)), grant(1, 4), grant(2, 3)},
-			map[core.JobID][]core.Seat{2: {seat(0, 0), seat(2, 0, 1)}},
+			map[core.JobID][]core.Seat{2: {coretest.Seat(0, 0), coretest.Seat(2, 0, 1)}},
 		},
 		"one that fits blocks nobody": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 1), unlikeJob("b", 1, 0.1, 1000)},
 			[]core.Grant{blocking(grant(0, 2)), grant(1, 2)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0, 1)}, 1: {seat(2, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0, 1)}, 1: {coretest.Seat(2, 0, 1)}},
 		},
 		"nor does one that does not fit and does not block": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 1), unlikeJob("b", 1, 0.1, 1000)},
 			[]core.Grant{grant(0, 7), grant(1, 2)},
-			map[core.JobID][]core.Seat{1: {seat(2, 0, 1)}},
+			map[core.JobID][]core.Seat{1: {coretest.Seat(2, 0, 1)}},
 		},
 		// The market gives the v100 to b, and none to a. As a comes first it takes one, b turns to the t4, and c to what is left.
 		"what fits is seated, whatever the market gave away": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{typedJob("a", 1, 0.25, 10).Accelerators("v100"), typedJob("b", 1, 0.25, 1000), unlikeJob("c", 1, 1, 1)},
 			[]core.Grant{grant(0, 1), grant(1, 2), grant(2, 3)},
-			map[core.JobID][]core.Seat{0: {seat(2, 0)}, 1: {seat(0, 0, 1)}, 2: {seat(1, 0, 1), seat(2, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(2, 0)}, 1: {coretest.Seat(0, 0, 1)}, 2: {coretest.Seat(1, 0, 1), coretest.Seat(2, 1)}},
 		},
 		"jobs without step times are seated too": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{coretest.MakeJob("a").Replicas(4).Waiting(), coretest.MakeJob("b").Replicas(2).Waiting()},
 			[]core.Grant{grant(1, 2), grant(0, 4)},
-			map[core.JobID][]core.Seat{0: {seat(0, 0, 1), seat(1, 0, 1)}, 1: {seat(2, 0, 1)}},
+			map[core.JobID][]core.Seat{0: {coretest.Seat(0, 0, 1), coretest.Seat(1, 0, 1)}, 1: {coretest.Seat(2, 0, 1)}},
 		},
 	}
 	for name, tc := range cases {
@@ -265,7 +265,7 @@ func TestMatchingStands(t *testing.T) {
 				Blocking: rapid.IntRange(0, 5).Draw(t, "blocking") == 0,
 			})
 		}
-		policy := newPlacer(t, NewMatching(), nil)
+		policy := policytest.New(t, NewMatching(), nil)
 		c := cluster.Obj()
 		first, err := policy.Place(context.Background(), coretest.MakeView(c).Jobs(jobs...).Obj(), grants)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/policykit/seating"
 )
 
 // NewMostFree takes devices from the node with the most free ones, ties to the lowest, until the job is complete.
@@ -22,21 +23,21 @@ func NewMostFree() core.Factory[core.Placer] {
 	}, core.None{}, func(core.None, core.Settings) (core.Placer, error) { return &mostFree{}, nil })
 }
 
-type mostFree struct{ seater }
+type mostFree struct{ seating.Seater }
 
 func (p *mostFree) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
-	return p.seat(v, grants, func(g *core.Grant) bool { return p.onLowestType(v, g, chooseMostFree) }), nil
+	return p.SeatAll(v, grants, func(g *core.Grant) bool { return p.OnLowestType(v, g, chooseMostFree) }), nil
 }
 
-func chooseMostFree(s *seater, v *core.View, _ *core.Job, t core.AcceleratorID, n int) bool {
+func chooseMostFree(s *seating.Seater, v *core.View, _ *core.Job, t core.AcceleratorID, n int) bool {
 	for n > 0 {
 		best, bestFree := core.NodeID(-1), 0
 		for i := range v.Cluster.Nodes {
-			if free := s.ledger.Free(core.NodeID(i)); free > bestFree && v.Cluster.Nodes[i].Accelerator == t {
+			if free := s.Ledger.Free(core.NodeID(i)); free > bestFree && v.Cluster.Nodes[i].Accelerator == t {
 				best, bestFree = core.NodeID(i), free
 			}
 		}
-		n -= s.take(best, n)
+		n -= s.Take(best, n)
 	}
 	return true
 }

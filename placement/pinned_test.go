@@ -8,6 +8,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/policykit/policytest"
 )
 
 // Whoever else is granted devices, in whatever order, and wherever the allocator proposes to seat whom: a job that is pinned to its
@@ -32,7 +33,7 @@ func TestPinnedJobsKeepTheirSeats(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				v, candidates := coretest.DrawView(t)
 				grants := drawGrants(t, v, candidates)
-				seating, err := newPlacer(t, tc.factory, tc.config).Place(context.Background(), v, grants)
+				seating, err := policytest.New(t, tc.factory, tc.config).Place(context.Background(), v, grants)
 				if err != nil {
 					t.Fatal(err)
 				}

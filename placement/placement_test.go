@@ -9,11 +9,12 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/policykit/policytest"
 )
 
 // ragged is four nodes of four devices, of which 1, 3, 4 and 2 are free beside job 0.
 func ragged(jobs ...*coretest.JobBuilder) *core.View {
-	occupant := holds(seat(0, 0, 1, 2), seat(1, 0), seat(3, 0, 2))
+	occupant := policytest.Holds(coretest.Seat(0, 0, 1, 2), coretest.Seat(1, 0), coretest.Seat(3, 0, 2))
 	return coretest.MakeView(coretest.MakeCluster().Nodes(4, "t4", 4).Obj()).Jobs(append([]*coretest.JobBuilder{occupant}, jobs...)...).Obj()
 }
 
@@ -25,30 +26,30 @@ func TestChoices(t *testing.T) {
 		jobs    []*coretest.JobBuilder
 		want    string // without the line of job 0, which stays
 	}{
-		"first_fit takes node by node":       {NewFirstFit(), nil, []*coretest.JobBuilder{waits(5), waits(2)}, lines("1: 0[3] 1[1,2,3] 2[0]", "2: 2[1,2]")},
-		"first_fit needs only the count":     {NewFirstFit(), nil, []*coretest.JobBuilder{waits(10)}, "1: 0[3] 1[1,2,3] 2[0,1,2,3] 3[1,3]"},
-		"consolidated fits tightest":         {NewConsolidated(), nil, []*coretest.JobBuilder{waits(2), waits(1), waits(3)}, lines("1: 3[1,3]", "2: 0[3]", "3: 1[1,2,3]")},
-		"consolidated takes whole nodes":     {NewConsolidated(), nil, []*coretest.JobBuilder{waits(5)}, "1: 2[0,1,2,3] 0[3]"},
-		"consolidated takes the fewest":      {NewConsolidated(), nil, []*coretest.JobBuilder{waits(6)}, "1: 2[0,1,2,3] 3[1,3]"},
-		"consolidated spreads if it must":    {NewConsolidated(), nil, []*coretest.JobBuilder{waits(8)}, "1: 2[0,1,2,3] 1[1,2,3] 0[3]"},
-		"strict does not":                    {NewConsolidated(), strict, []*coretest.JobBuilder{waits(8), waits(4)}, lines("2: 2[0,1,2,3]", "1: fragmented 8/10")},
-		"strict refuses all that is left":    {NewConsolidated(), strict, []*coretest.JobBuilder{waits(10)}, "1: fragmented 10/10"},
-		"strict spreads over the fewest":     {NewConsolidated(), strict, []*coretest.JobBuilder{waits(7)}, "1: 2[0,1,2,3] 1[1,2,3]"},
-		"most_free empties the emptiest":     {NewMostFree(), nil, []*coretest.JobBuilder{waits(1), waits(6)}, lines("1: 2[0]", "2: 1[1,2,3] 2[1,2,3]")},
-		"most_free visits in order of free":  {NewMostFree(), nil, []*coretest.JobBuilder{waits(9)}, "1: 2[0,1,2,3] 1[1,2,3] 3[1,3]"},
-		"skewed applications consolidate":    {NewTiresiasSkew(), map[string]any{"skewed": []any{"vgg"}}, []*coretest.JobBuilder{waits(8).Application("vgg"), waits(4).Application("vgg"), waits(4).Application("lstm")}, lines("2: 2[0,1,2,3]", "3: 0[3] 1[1,2,3]", "1: fragmented 8/10")},
-		"count lacking":                      {NewFirstFit(), nil, []*coretest.JobBuilder{waits(11), waits(9), waits(2)}, lines("2: 0[3] 1[1,2,3] 2[0,1,2,3] 3[1]", "1: waiting_for_devices 11/10", "3: waiting_for_devices 2/1")},
-		"no node of the type":                {NewFirstFit(), nil, []*coretest.JobBuilder{waits(1).Accelerators("h100")}, "1: accelerator_missing 1/0"},
-		"tail_eviction takes what is free":   {NewTailEviction(), nil, []*coretest.JobBuilder{waits(5)}, "1: 0[3] 1[1,2,3] 2[0]"},
-		"prefix_sum needs the exact sum":     {NewTailEviction(), map[string]any{"fit": prefixSum}, []*coretest.JobBuilder{waits(4)}, "1: 0[3] 1[1,2,3]"},
-		"prefix_sum fails on an inexact one": {NewTailEviction(), map[string]any{"fit": prefixSum}, []*coretest.JobBuilder{waits(3)}, "1: fragmented 3/10"},
-		"prefix_sum takes at most the need":  {NewTailEviction(), map[string]any{"fit": prefixSum}, []*coretest.JobBuilder{waits(1), waits(3), waits(2)}, lines("1: 0[3]", "2: 1[1,2,3]", "3: 2[0,1]")},
+		"first_fit takes node by node":       {NewFirstFit(), nil, []*coretest.JobBuilder{policytest.Waits(5), policytest.Waits(2)}, policytest.Lines("1: 0[3] 1[1,2,3] 2[0]", "2: 2[1,2]")},
+		"first_fit needs only the count":     {NewFirstFit(), nil, []*coretest.JobBuilder{policytest.Waits(10)}, "1: 0[3] 1[1,2,3] 2[0,1,2,3] 3[1,3]"},
+		"consolidated fits tightest":         {NewConsolidated(), nil, []*coretest.JobBuilder{policytest.Waits(2), policytest.Waits(1), policytest.Waits(3)}, policytest.Lines("1: 3[1,3]", "2: 0[3]", "3: 1[1,2,3]")},
+		"consolidated takes whole nodes":     {NewConsolidated(), nil, []*coretest.JobBuilder{policytest.Waits(5)}, "1: 2[0,1,2,3] 0[3]"},
+		"consolidated takes the fewest":      {NewConsolidated(), nil, []*coretest.JobBuilder{policytest.Waits(6)}, "1: 2[0,1,2,3] 3[1,3]"},
+		"consolidated spreads if it must":    {NewConsolidated(), nil, []*coretest.JobBuilder{policytest.Waits(8)}, "1: 2[0,1,2,3] 1[1,2,3] 0[3]"},
+		"strict does not":                    {NewConsolidated(), strict, []*coretest.JobBuilder{policytest.Waits(8), policytest.Waits(4)}, policytest.Lines("2: 2[0,1,2,3]", "1: fragmented 8/10")},
+		"strict refuses all that is left":    {NewConsolidated(), strict, []*coretest.JobBuilder{policytest.Waits(10)}, "1: fragmented 10/10"},
+		"strict spreads over the fewest":     {NewConsolidated(), strict, []*coretest.JobBuilder{policytest.Waits(7)}, "1: 2[0,1,2,3] 1[1,2,3]"},
+		"most_free empties the emptiest":     {NewMostFree(), nil, []*coretest.JobBuilder{policytest.Waits(1), policytest.Waits(6)}, policytest.Lines("1: 2[0]", "2: 1[1,2,3] 2[1,2,3]")},
+		"most_free visits in order of free":  {NewMostFree(), nil, []*coretest.JobBuilder{policytest.Waits(9)}, "1: 2[0,1,2,3] 1[1,2,3] 3[1,3]"},
+		"skewed applications consolidate":    {NewTiresiasSkew(), map[string]any{"skewed": []any{"vgg"}}, []*coretest.JobBuilder{policytest.Waits(8).Application("vgg"), policytest.Waits(4).Application("vgg"), policytest.Waits(4).Application("lstm")}, policytest.Lines("2: 2[0,1,2,3]", "3: 0[3] 1[1,2,3]", "1: fragmented 8/10")},
+		"count lacking":                      {NewFirstFit(), nil, []*coretest.JobBuilder{policytest.Waits(11), policytest.Waits(9), policytest.Waits(2)}, policytest.Lines("2: 0[3] 1[1,2,3] 2[0,1,2,3] 3[1]", "1: waiting_for_devices 11/10", "3: waiting_for_devices 2/1")},
+		"no node of the type":                {NewFirstFit(), nil, []*coretest.JobBuilder{policytest.Waits(1).Accelerators("h100")}, "1: accelerator_missing 1/0"},
+		"tail_eviction takes what is free":   {NewTailEviction(), nil, []*coretest.JobBuilder{policytest.Waits(5)}, "1: 0[3] 1[1,2,3] 2[0]"},
+		"prefix_sum needs the exact sum":     {NewTailEviction(), map[string]any{"fit": prefixSum}, []*coretest.JobBuilder{policytest.Waits(4)}, "1: 0[3] 1[1,2,3]"},
+		"prefix_sum fails on an inexact one": {NewTailEviction(), map[string]any{"fit": prefixSum}, []*coretest.JobBuilder{policytest.Waits(3)}, "1: fragmented 3/10"},
+		"prefix_sum takes at most the need":  {NewTailEviction(), map[string]any{"fit": prefixSum}, []*coretest.JobBuilder{policytest.Waits(1), policytest.Waits(3), policytest.Waits(2)}, policytest.Lines("1: 0[3]", "2: 1[1,2,3]", "3: 2[0,1]")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			v := ragged(tc.jobs...)
-			want := lines("0: 0[0,1,2] 1[0] 3[0,2]", tc.want)
-			if got := place(t, newPlacer(t, tc.factory, tc.config), v, inOrder(v)); got != want {
+			want := policytest.Lines("0: 0[0,1,2] 1[0] 3[0,2]", tc.want)
+			if got := policytest.Place(t, policytest.New(t, tc.factory, tc.config), v, policytest.InOrder(v)); got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 		})
@@ -67,39 +68,39 @@ func TestRunningJobsStay(t *testing.T) {
 	}{
 		"whoever comes first": {
 			nodes(core.Ready),
-			[]*coretest.JobBuilder{waits(4), holds(seat(0, 1, 2))},
+			[]*coretest.JobBuilder{policytest.Waits(4), policytest.Holds(coretest.Seat(0, 1, 2))},
 			[]core.Grant{{Job: 0, Accelerator: -1, Replicas: 4}, {Job: 1, Accelerator: -1, Replicas: 2}},
-			lines("1: 0[1,2]", "0: 0[0,3] 1[0,1]"),
+			policytest.Lines("1: 0[1,2]", "0: 0[0,3] 1[0,1]"),
 		},
 		"but not on a node that is draining": {
 			nodes(core.Draining),
-			[]*coretest.JobBuilder{holds(seat(0, 0, 1))},
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0, 1))},
 			[]core.Grant{{Job: 0, Accelerator: -1, Replicas: 2}},
 			"0: 1[0,1]",
 		},
 		"nor with another number": {
 			nodes(core.Ready),
-			[]*coretest.JobBuilder{holds(seat(1, 0, 1))},
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(1, 0, 1))},
 			[]core.Grant{{Job: 0, Accelerator: -1, Replicas: 3}},
 			"0: 0[0,1,2]",
 		},
 		"what is not granted is free": {
 			nodes(core.Ready),
-			[]*coretest.JobBuilder{holds(seat(0, 0, 1, 2, 3)), waits(8)},
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0, 1, 2, 3)), policytest.Waits(8)},
 			[]core.Grant{{Job: 1, Accelerator: -1, Replicas: 8}},
 			"1: 0[0,1,2,3] 1[0,1,2,3]",
 		},
 		"a blocking grant stops those that wait": {
 			nodes(core.Ready),
-			[]*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(0, 1)), waits(8), waits(7), waits(1)},
+			[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0)), policytest.Holds(coretest.Seat(0, 1)), policytest.Waits(8), policytest.Waits(7), policytest.Waits(1)},
 			[]core.Grant{{Job: 2, Accelerator: -1, Replicas: 8, Blocking: true}, {Job: 0, Accelerator: -1, Replicas: 1}, {Job: 1, Accelerator: -1, Replicas: 2}, {Job: 3, Accelerator: -1, Replicas: 7}, {Job: 4, Accelerator: -1, Replicas: 1}},
-			lines("0: 0[0]", "1: 0[1,2]", "2: waiting_for_devices 8/7", "3: waiting_for_devices 7/5", "4: blocked_by_earlier 1/5"),
+			policytest.Lines("0: 0[0]", "1: 0[1,2]", "2: waiting_for_devices 8/7", "3: waiting_for_devices 7/5", "4: blocked_by_earlier 1/5"),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			v := coretest.MakeView(tc.cluster).Jobs(tc.jobs...).Obj()
-			if got := place(t, newPlacer(t, NewFirstFit(), nil), v, tc.grants); got != tc.want {
+			if got := policytest.Place(t, policytest.New(t, NewFirstFit(), nil), v, tc.grants); got != tc.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}
 		})
@@ -114,35 +115,35 @@ func TestABlockingGrantBlocksTheTypesItCouldUse(t *testing.T) {
 		want string
 	}{
 		"others on its type wait": {
-			[]*coretest.JobBuilder{waits(2).Accelerators("a100"), waits(1).Accelerators("a100")},
-			lines("1: waiting_for_devices 2/1", "2: blocked_by_earlier 1/1"),
+			[]*coretest.JobBuilder{policytest.Waits(2).Accelerators("a100"), policytest.Waits(1).Accelerators("a100")},
+			policytest.Lines("1: waiting_for_devices 2/1", "2: blocked_by_earlier 1/1"),
 		},
 		"on another type nobody waits": {
-			[]*coretest.JobBuilder{waits(2).Accelerators("a100"), waits(3).Accelerators("t4"), waits(1)},
-			lines("2: 1[0,1,2]", "3: 1[3]", "1: waiting_for_devices 2/1"),
+			[]*coretest.JobBuilder{policytest.Waits(2).Accelerators("a100"), policytest.Waits(3).Accelerators("t4"), policytest.Waits(1)},
+			policytest.Lines("2: 1[0,1,2]", "3: 1[3]", "1: waiting_for_devices 2/1"),
 		},
 		"one that can use either takes the open type": {
-			[]*coretest.JobBuilder{waits(2).Accelerators("a100"), waits(1)},
-			lines("2: 1[0]", "1: waiting_for_devices 2/1"),
+			[]*coretest.JobBuilder{policytest.Waits(2).Accelerators("a100"), policytest.Waits(1)},
+			policytest.Lines("2: 1[0]", "1: waiting_for_devices 2/1"),
 		},
 		"one that mixes types takes nothing of the closed one": {
-			[]*coretest.JobBuilder{waits(2).Accelerators("a100"), waits(5).MixesTypes()},
-			lines("1: waiting_for_devices 2/1", "2: waiting_for_devices 5/4"),
+			[]*coretest.JobBuilder{policytest.Waits(2).Accelerators("a100"), policytest.Waits(5).MixesTypes()},
+			policytest.Lines("1: waiting_for_devices 2/1", "2: waiting_for_devices 5/4"),
 		},
 		"one that could use both blocks both": {
-			[]*coretest.JobBuilder{waits(5), waits(1).Accelerators("t4")},
-			lines("1: waiting_for_devices 5/4", "2: blocked_by_earlier 1/4"),
+			[]*coretest.JobBuilder{policytest.Waits(5), policytest.Waits(1).Accelerators("t4")},
+			policytest.Lines("1: waiting_for_devices 5/4", "2: blocked_by_earlier 1/4"),
 		},
 	}
 	for name, tc := range cases {
 		for _, f := range []core.Factory[core.Placer]{NewFirstFit(), NewConsolidated(), NewProposed()} {
 			t.Run(name+", "+f.Type, func(t *testing.T) {
-				v := coretest.MakeView(cluster).Jobs(append([]*coretest.JobBuilder{holds(seat(0, 0, 1, 2)).Accelerators("a100")}, tc.jobs...)...).Obj()
-				grants := inOrder(v)
+				v := coretest.MakeView(cluster).Jobs(append([]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0, 1, 2)).Accelerators("a100")}, tc.jobs...)...).Obj()
+				grants := policytest.InOrder(v)
 				for i := range grants {
 					grants[i].Blocking = true
 				}
-				if got, want := place(t, newPlacer(t, f, nil), v, grants), lines("0: 0[0,1,2]", tc.want); got != want {
+				if got, want := policytest.Place(t, policytest.New(t, f, nil), v, grants), policytest.Lines("0: 0[0,1,2]", tc.want); got != want {
 					t.Errorf("got\n%s\nwant\n%s", got, want)
 				}
 			})
@@ -152,14 +153,14 @@ func TestABlockingGrantBlocksTheTypesItCouldUse(t *testing.T) {
 
 // A turn is kept for a round: when the job that waits is gone, so is its turn.
 func TestATurnEndsWithItsRound(t *testing.T) {
-	v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()).Jobs(waits(5), waits(1)).Obj()
-	policy := newPlacer(t, NewFirstFit(), nil)
-	grants := inOrder(v)
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()).Jobs(policytest.Waits(5), policytest.Waits(1)).Obj()
+	policy := policytest.New(t, NewFirstFit(), nil)
+	grants := policytest.InOrder(v)
 	grants[0].Blocking = true
-	if got, want := place(t, policy, v, grants), lines("0: waiting_for_devices 5/4", "1: blocked_by_earlier 1/4"); got != want {
+	if got, want := policytest.Place(t, policy, v, grants), policytest.Lines("0: waiting_for_devices 5/4", "1: blocked_by_earlier 1/4"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got, want := place(t, policy, v, grants[1:]), "1: 0[0]"; got != want {
+	if got, want := policytest.Place(t, policy, v, grants[1:]), "1: 0[0]"; got != want {
 		t.Errorf("in the next round got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -174,20 +175,20 @@ func TestStrictCountsTheNodesThatAreReady(t *testing.T) {
 		unusable core.DeviceSet
 		want     string
 	}{
-		"ready":    {core.Ready, 0, lines("1: 0[0,1,2,3,4,5,6,7]")},
-		"draining": {core.Draining, 0, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
-		"down":     {core.Down, 0, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
-		"gone":     {core.Gone, 0, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
-		"broken":   {core.Ready, 0b0111_1000, lines("1: 1[0,1,2,3] 0[0,1,2,7]")},
+		"ready":    {core.Ready, 0, policytest.Lines("1: 0[0,1,2,3,4,5,6,7]")},
+		"draining": {core.Draining, 0, policytest.Lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
+		"down":     {core.Down, 0, policytest.Lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
+		"gone":     {core.Gone, 0, policytest.Lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
+		"broken":   {core.Ready, 0b0111_1000, policytest.Lines("1: 1[0,1,2,3] 0[0,1,2,7]")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			other := holds(seat(3, 0)).Accelerators("a100")
+			other := policytest.Holds(coretest.Seat(3, 0)).Accelerators("a100")
 			c := cluster().Health(0, tc.health).Obj()
 			c.Nodes[0].Unusable = tc.unusable
-			v := coretest.MakeView(c).Jobs(other, waits(8).Accelerators("t4")).Obj()
-			policy := newPlacer(t, NewConsolidated(), map[string]any{"strict": true})
-			if got, want := place(t, policy, v, inOrder(v)), lines("0: 3[0]", tc.want); got != want {
+			v := coretest.MakeView(c).Jobs(other, policytest.Waits(8).Accelerators("t4")).Obj()
+			policy := policytest.New(t, NewConsolidated(), map[string]any{"strict": true})
+			if got, want := policytest.Place(t, policy, v, policytest.InOrder(v)), policytest.Lines("0: 3[0]", tc.want); got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 		})
@@ -201,18 +202,18 @@ func TestTypesAreNotMixed(t *testing.T) {
 		grant core.Grant
 		want  string
 	}{
-		"the lowest type that holds the job": {waits(4), core.Grant{Accelerator: core.AnyAccelerator, Replicas: 4}, "0: 2[0,1] 3[0,1]"},
-		"the granted type only":              {waits(2), core.Grant{Accelerator: 1, Replicas: 2}, "0: 2[0,1]"},
-		"a type that the job can run on":     {waits(2).Accelerators("t4"), core.Grant{Accelerator: core.AnyAccelerator, Replicas: 2}, "0: 2[0,1]"},
-		"never both":                         {waits(5), core.Grant{Accelerator: core.AnyAccelerator, Replicas: 5}, "0: waiting_for_devices 5/4"},
-		"the other type is no help":          {waits(4), core.Grant{Accelerator: 0, Replicas: 4}, "0: waiting_for_devices 4/3"},
+		"the lowest type that holds the job": {policytest.Waits(4), core.Grant{Accelerator: core.AnyAccelerator, Replicas: 4}, "0: 2[0,1] 3[0,1]"},
+		"the granted type only":              {policytest.Waits(2), core.Grant{Accelerator: 1, Replicas: 2}, "0: 2[0,1]"},
+		"a type that the job can run on":     {policytest.Waits(2).Accelerators("t4"), core.Grant{Accelerator: core.AnyAccelerator, Replicas: 2}, "0: 2[0,1]"},
+		"never both":                         {policytest.Waits(5), core.Grant{Accelerator: core.AnyAccelerator, Replicas: 5}, "0: waiting_for_devices 5/4"},
+		"the other type is no help":          {policytest.Waits(4), core.Grant{Accelerator: 0, Replicas: 4}, "0: waiting_for_devices 4/3"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			cluster := coretest.MakeCluster().Nodes(1, "a100", 2).Nodes(1, "a100", 1).Nodes(2, "t4", 2).Obj()
 			v := coretest.MakeView(cluster).Jobs(tc.job).Obj()
 			for _, f := range []core.Factory[core.Placer]{NewFirstFit(), NewConsolidated(), NewMostFree(), NewTailEviction()} {
-				if got := place(t, newPlacer(t, f, nil), v, []core.Grant{tc.grant}); got != tc.want {
+				if got := policytest.Place(t, policytest.New(t, f, nil), v, []core.Grant{tc.grant}); got != tc.want {
 					t.Errorf("%s: got %q, want %q", f.Type, got, tc.want)
 				}
 			}
@@ -230,24 +231,24 @@ func TestConsolidatingChoosesTheTypeOnTheFewestNodes(t *testing.T) {
 		grant   core.Grant
 		want    string
 	}{
-		"one node rather than two":         {NewConsolidated(), nil, waits(2), core.Grant{Replicas: 2}, "0: 4[0,1]"},
-		"two rather than four":             {NewConsolidated(), nil, waits(4), core.Grant{Replicas: 4}, "0: 4[0,1] 5[0,1]"},
-		"of equal ones the lowest":         {NewConsolidated(), nil, waits(1), core.Grant{Replicas: 1}, "0: 0[0]"},
-		"not one it cannot run on":         {NewConsolidated(), nil, waits(3).Accelerators("t4", "a100"), core.Grant{Replicas: 3}, "0: 4[0,1] 5[0]"},
-		"strict":                           {NewConsolidated(), strict, waits(3), core.Grant{Replicas: 3}, "0: 6[0,1,2]"},
-		"proposed without a proposal":      {NewProposed(), nil, waits(3), core.Grant{Replicas: 3}, "0: 6[0,1,2]"},
-		"a skewed application":             {NewTiresiasSkew(), skewed, waits(2).Application("vgg"), core.Grant{Replicas: 2}, "0: 4[0,1]"},
-		"one that is not takes the lowest": {NewTiresiasSkew(), skewed, waits(2), core.Grant{Replicas: 2}, "0: 0[0] 1[0]"},
-		"first_fit takes the lowest":       {NewFirstFit(), nil, waits(2), core.Grant{Replicas: 2}, "0: 0[0] 1[0]"},
-		"most_free takes the lowest":       {NewMostFree(), nil, waits(2), core.Grant{Replicas: 2}, "0: 0[0] 1[0]"},
-		"tail_eviction takes the lowest":   {NewTailEviction(), nil, waits(2), core.Grant{Replicas: 2}, "0: 0[0] 1[0]"},
+		"one node rather than two":         {NewConsolidated(), nil, policytest.Waits(2), core.Grant{Replicas: 2}, "0: 4[0,1]"},
+		"two rather than four":             {NewConsolidated(), nil, policytest.Waits(4), core.Grant{Replicas: 4}, "0: 4[0,1] 5[0,1]"},
+		"of equal ones the lowest":         {NewConsolidated(), nil, policytest.Waits(1), core.Grant{Replicas: 1}, "0: 0[0]"},
+		"not one it cannot run on":         {NewConsolidated(), nil, policytest.Waits(3).Accelerators("t4", "a100"), core.Grant{Replicas: 3}, "0: 4[0,1] 5[0]"},
+		"strict":                           {NewConsolidated(), strict, policytest.Waits(3), core.Grant{Replicas: 3}, "0: 6[0,1,2]"},
+		"proposed without a proposal":      {NewProposed(), nil, policytest.Waits(3), core.Grant{Replicas: 3}, "0: 6[0,1,2]"},
+		"a skewed application":             {NewTiresiasSkew(), skewed, policytest.Waits(2).Application("vgg"), core.Grant{Replicas: 2}, "0: 4[0,1]"},
+		"one that is not takes the lowest": {NewTiresiasSkew(), skewed, policytest.Waits(2), core.Grant{Replicas: 2}, "0: 0[0] 1[0]"},
+		"first_fit takes the lowest":       {NewFirstFit(), nil, policytest.Waits(2), core.Grant{Replicas: 2}, "0: 0[0] 1[0]"},
+		"most_free takes the lowest":       {NewMostFree(), nil, policytest.Waits(2), core.Grant{Replicas: 2}, "0: 0[0] 1[0]"},
+		"tail_eviction takes the lowest":   {NewTailEviction(), nil, policytest.Waits(2), core.Grant{Replicas: 2}, "0: 0[0] 1[0]"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			cluster := coretest.MakeCluster().Nodes(4, "a100", 1).Nodes(2, "t4", 2).Nodes(1, "v100", 3).Obj()
 			v := coretest.MakeView(cluster).Jobs(tc.job).Obj()
 			tc.grant.Accelerator = core.AnyAccelerator
-			if got := place(t, newPlacer(t, tc.factory, tc.config), v, []core.Grant{tc.grant}); got != tc.want {
+			if got := policytest.Place(t, policytest.New(t, tc.factory, tc.config), v, []core.Grant{tc.grant}); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -257,9 +258,9 @@ func TestConsolidatingChoosesTheTypeOnTheFewestNodes(t *testing.T) {
 // Seats tried on one type are free again once another is chosen.
 func TestWhatIsNotChosenStaysFree(t *testing.T) {
 	cluster := coretest.MakeCluster().Nodes(2, "a100", 1).Nodes(1, "t4", 2).Obj()
-	v := coretest.MakeView(cluster).Jobs(waits(2), waits(1), waits(1), waits(1)).Obj()
-	want := lines("0: 2[0,1]", "1: 0[0]", "2: 1[0]", "3: waiting_for_devices 1/0")
-	if got := place(t, newPlacer(t, NewConsolidated(), nil), v, inOrder(v)); got != want {
+	v := coretest.MakeView(cluster).Jobs(policytest.Waits(2), policytest.Waits(1), policytest.Waits(1), policytest.Waits(1)).Obj()
+	want := policytest.Lines("0: 2[0,1]", "1: 0[0]", "2: 1[0]", "3: waiting_for_devices 1/0")
+	if got := policytest.Place(t, policytest.New(t, NewConsolidated(), nil), v, policytest.InOrder(v)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -282,15 +283,15 @@ func TestConsolidatedUsesTheFewestNodes(t *testing.T) {
 			}
 		}
 		n := rapid.IntRange(1, 24).Draw(t, "replicas")
-		jobs := []*coretest.JobBuilder{waits(n)}
+		jobs := []*coretest.JobBuilder{policytest.Waits(n)}
 		for _, accelerator := range []string{"t4", "v100"} {
 			if seats := occupied[accelerator]; len(seats) > 0 {
-				jobs = append(jobs, holds(seats...))
+				jobs = append(jobs, policytest.Holds(seats...))
 			}
 		}
 		v := coretest.MakeView(cluster.Obj()).Jobs(jobs...).Obj()
 		for _, strict := range []bool{false, true} {
-			seating, err := newPlacer(t, NewConsolidated(), map[string]any{"strict": strict}).Place(context.Background(), v, inOrder(v))
+			seating, err := policytest.New(t, NewConsolidated(), map[string]any{"strict": strict}).Place(context.Background(), v, policytest.InOrder(v))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -339,20 +340,20 @@ func TestTypesAreMixedWhereOneIsTooSmall(t *testing.T) {
 		jobs []*coretest.JobBuilder
 		want string
 	}{
-		"a job larger than any type": {[]*coretest.JobBuilder{waits(3).MixesTypes()}, "0: 0[0] 1[0] 2[0]"},
-		"one that fits on a type":    {[]*coretest.JobBuilder{waits(2).MixesTypes()}, "0: 2[0,1]"},
-		"one that will":              {[]*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(2, 0)), waits(2).MixesTypes()}, lines("0: 0[0]", "1: 2[0]", "2: waiting_for_devices 2/1")},
+		"a job larger than any type": {[]*coretest.JobBuilder{policytest.Waits(3).MixesTypes()}, "0: 0[0] 1[0] 2[0]"},
+		"one that fits on a type":    {[]*coretest.JobBuilder{policytest.Waits(2).MixesTypes()}, "0: 2[0,1]"},
+		"one that will":              {[]*coretest.JobBuilder{policytest.Holds(coretest.Seat(0, 0)), policytest.Holds(coretest.Seat(2, 0)), policytest.Waits(2).MixesTypes()}, policytest.Lines("0: 0[0]", "1: 2[0]", "2: waiting_for_devices 2/1")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			v := coretest.MakeView(cluster).Jobs(tc.jobs...).Obj()
-			if got := place(t, newPlacer(t, NewConsolidated(), nil), v, inOrder(v)); got != tc.want {
+			if got := policytest.Place(t, policytest.New(t, NewConsolidated(), nil), v, policytest.InOrder(v)); got != tc.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}
 		})
 	}
-	v := coretest.MakeView(cluster).Jobs(waits(4).MixesTypes()).Obj()
-	if got, want := place(t, newPlacer(t, NewFirstFit(), nil), v, inOrder(v)), "0: 0[0] 1[0] 2[0,1]"; got != want {
+	v := coretest.MakeView(cluster).Jobs(policytest.Waits(4).MixesTypes()).Obj()
+	if got, want := policytest.Place(t, policytest.New(t, NewFirstFit(), nil), v, policytest.InOrder(v)), "0: 0[0] 1[0] 2[0,1]"; got != want {
 		t.Errorf("first_fit: got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -382,15 +383,15 @@ func TestIdleNodesGoFirstAmongEqualOnes(t *testing.T) {
 			for i, size := range tc.sizes {
 				cluster.Nodes(1, "t4", size)
 				if tc.used[i] > 0 {
-					seats = append(seats, seat(core.NodeID(i), all(tc.used[i])...))
+					seats = append(seats, coretest.Seat(core.NodeID(i), all(tc.used[i])...))
 				}
 			}
-			occupant := waits(1).Accelerators("none")
+			occupant := policytest.Waits(1).Accelerators("none")
 			if seats != nil {
-				occupant = holds(seats...)
+				occupant = policytest.Holds(seats...)
 			}
-			v := coretest.MakeView(cluster.Obj()).Jobs(occupant, waits(5)).Obj()
-			got := place(t, newPlacer(t, NewConsolidated(), nil), v, inOrder(v))
+			v := coretest.MakeView(cluster.Obj()).Jobs(occupant, policytest.Waits(5)).Obj()
+			got := policytest.Place(t, policytest.New(t, NewConsolidated(), nil), v, policytest.InOrder(v))
 			if _, got, _ = strings.Cut(got, "\n"); got != tc.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}
@@ -401,9 +402,9 @@ func TestIdleNodesGoFirstAmongEqualOnes(t *testing.T) {
 // Two types of two nodes with two devices each: a job on two nodes has the lowest type, whoever was seated before it.
 func TestOfTypesOnAsManyNodesTheLowest(t *testing.T) {
 	cluster := coretest.MakeCluster().Nodes(3, "a100", 2).Nodes(2, "t4", 2).Obj()
-	v := coretest.MakeView(cluster).Jobs(waits(2), waits(3)).Obj()
-	want := lines("0: 0[0,1]", "1: 1[0,1] 2[0]")
-	if got := place(t, newPlacer(t, NewConsolidated(), nil), v, inOrder(v)); got != want {
+	v := coretest.MakeView(cluster).Jobs(policytest.Waits(2), policytest.Waits(3)).Obj()
+	want := policytest.Lines("0: 0[0,1]", "1: 1[0,1] 2[0]")
+	if got := policytest.Place(t, policytest.New(t, NewConsolidated(), nil), v, policytest.InOrder(v)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -411,8 +412,8 @@ func TestOfTypesOnAsManyNodesTheLowest(t *testing.T) {
 // A type whose nodes all left is missing.
 func TestATypeThatIsGoneIsMissing(t *testing.T) {
 	c := coretest.MakeCluster().Nodes(1, "t4", 1).Nodes(1, "h100", 1).Health(1, core.Gone).Obj()
-	v := coretest.MakeView(c).Jobs(waits(1).Accelerators("h100")).Obj()
-	if got, want := place(t, newPlacer(t, NewFirstFit(), nil), v, inOrder(v)), "0: accelerator_missing 1/0"; got != want {
+	v := coretest.MakeView(c).Jobs(policytest.Waits(1).Accelerators("h100")).Obj()
+	if got, want := policytest.Place(t, policytest.New(t, NewFirstFit(), nil), v, policytest.InOrder(v)), "0: accelerator_missing 1/0"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -422,13 +423,13 @@ func TestATypeWithoutNodesIsMissing(t *testing.T) {
 	with := coretest.MakeCluster().Nodes(1, "t4", 1).Nodes(1, "h100", 1).Obj()
 	without := coretest.MakeCluster().Nodes(1, "t4", 1).Obj()
 	without.Accelerators = append(without.Accelerators, "h100")
-	policy := newPlacer(t, NewFirstFit(), nil)
+	policy := policytest.New(t, NewFirstFit(), nil)
 	for _, tc := range []struct {
 		cluster *core.Cluster
 		want    string
 	}{{with, "0: waiting_for_devices 2/1"}, {without, "0: accelerator_missing 2/0"}, {with, "0: waiting_for_devices 2/1"}} {
-		v := coretest.MakeView(tc.cluster).Jobs(waits(2).Accelerators("h100")).Obj()
-		if got := place(t, policy, v, inOrder(v)); got != tc.want {
+		v := coretest.MakeView(tc.cluster).Jobs(policytest.Waits(2).Accelerators("h100")).Obj()
+		if got := policytest.Place(t, policy, v, policytest.InOrder(v)); got != tc.want {
 			t.Errorf("%d nodes: got %q, want %q", len(tc.cluster.Nodes), got, tc.want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/policykit/seating"
 )
 
 // NewProposed seats a grant where the allocator proposes, for allocators that decide on devices too.
@@ -25,49 +26,49 @@ func NewProposed() core.Factory[core.Placer] {
 	}, core.None{}, func(core.None, core.Settings) (core.Placer, error) { return &proposed{}, nil })
 }
 
-type proposed struct{ seater }
+type proposed struct{ seating.Seater }
 
 func (p *proposed) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
-	p.begin(v)
+	p.Begin(v)
 	for i := 0; i < len(grants); {
 		group := grants[i : i+core.GroupOf(grants, i)]
 		if k := p.stays(v, group); k >= 0 {
-			p.keep(v, &group[k])
-			p.join(v, group, k)
+			p.Keep(v, &group[k])
+			p.Join(v, group, k)
 		} else {
-			p.rest = append(p.rest, i)
+			p.Rest = append(p.Rest, i)
 		}
 		i += len(group)
 	}
-	for _, i := range p.rest {
+	for _, i := range p.Rest {
 		group := grants[i : i+core.GroupOf(grants, i)]
 		g := &group[0]
-		if p.follow(v, g) || p.remain(v, g) || p.onFewestNodes(v, g, chooseConsolidated) {
-			p.join(v, group, 0)
+		if p.follow(v, g) || p.remain(v, g) || p.OnFewestNodes(v, g, seating.Consolidated) {
+			p.Join(v, group, 0)
 			continue
 		}
 		for k := range group {
-			p.refuse(v, &group[k], false)
+			p.Refuse(v, &group[k], false)
 			if len(g.Proposed) > 0 {
-				p.unseated[len(p.unseated)-1].Message = "the proposed seating cannot be followed"
+				p.Unseated[len(p.Unseated)-1].Message = "the proposed seating cannot be followed"
 			}
-			p.close(v, &group[k])
+			p.Close(v, &group[k])
 		}
 	}
-	return p.seating(), nil
+	return p.Seating(), nil
 }
 
 // stays takes the devices of a job of a group that is where it belongs, and returns whose they are; -1 for none's. A group goes by what is
 // proposed for its first.
 func (p *proposed) stays(v *core.View, group []core.Grant) int {
 	if len(group) > 1 && len(group[0].Proposed) == 0 {
-		return p.occupyOne(v, group)
+		return p.OccupyOne(v, group)
 	}
 	for _, pinned := range [...]bool{true, false} {
 		for k := range group {
 			g, j := &group[k], v.Jobs[group[k].Job]
 			belongs := len(g.Proposed) == 0 && len(group) == 1 || j.Pinned || core.SameSeats(group[0].Proposed, j.Seats)
-			if j.Pinned == pinned && belongs && p.occupy(v, g) {
+			if j.Pinned == pinned && belongs && p.Occupy(v, g) {
 				return k
 			}
 		}
@@ -82,15 +83,15 @@ func (p *proposed) follow(v *core.View, g *core.Grant) bool {
 		return false
 	}
 	for _, seat := range g.Proposed {
-		if seat.Node < 0 || int(seat.Node) >= len(v.Cluster.Nodes) || seat.Devices == 0 || p.closed[v.Cluster.Nodes[seat.Node].Accelerator] {
+		if seat.Node < 0 || int(seat.Node) >= len(v.Cluster.Nodes) || seat.Devices == 0 || p.Closed[v.Cluster.Nodes[seat.Node].Accelerator] {
 			return false
 		}
 	}
-	if nodeTwice(g.Proposed) || !within(v, g, g.Proposed) || !p.ledger.Occupy(g.Proposed) {
+	if nodeTwice(g.Proposed) || !seating.Within(v, g, g.Proposed) || !p.Ledger.Occupy(g.Proposed) {
 		return false
 	}
-	p.count(v, g.Proposed, -1)
-	p.placed = append(p.placed, core.Placement{Job: g.Job, Seats: g.Proposed})
+	p.Count(v, g.Proposed, -1)
+	p.Placed = append(p.Placed, core.Placement{Job: g.Job, Seats: g.Proposed})
 	return true
 }
 
@@ -110,9 +111,9 @@ func nodeTwice(seats []core.Seat) bool {
 
 // remain leaves a job where it is, when its proposal cannot be followed.
 func (p *proposed) remain(v *core.View, g *core.Grant) bool {
-	if !p.occupy(v, g) {
+	if !p.Occupy(v, g) {
 		return false
 	}
-	p.keep(v, g)
+	p.Keep(v, g)
 	return true
 }

@@ -6,6 +6,9 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/placement/antman"
+	"github.com/quartet-sched/quartet/placement/gandivaaffinity"
+	"github.com/quartet-sched/quartet/policykit/policytest"
 )
 
 var everyPolicy = map[string]core.Factory[core.Placer]{
@@ -26,8 +29,8 @@ var everySharingPolicy = map[string]sharingPolicy{
 	"fgd": {factory: NewFGD(), sharing: core.Fractional, counts: true}, "fgd of whole devices": {factory: NewFGD()}, "fgd of slices": {factory: NewFGD(), sharing: core.Mig, counts: true},
 	"fragmentation": {factory: NewFragmentation(), sharing: core.Fractional, counts: true}, "best_fit": {factory: NewBestFit(), sharing: core.Fractional, counts: true}, "dot_product": {factory: NewDotProduct(), sharing: core.Fractional, counts: true},
 	"packing": {factory: NewPacking(), sharing: core.Fractional, counts: true}, "clustering": {factory: NewClustering(), sharing: core.Fractional, counts: true}, "random": {factory: NewRandom(), sharing: core.Fractional, counts: true},
-	"antman": {factory: NewAntMan(), sharing: core.TimeSlice}, "antman of whole devices": {factory: NewAntMan()},
-	"gandiva_affinity": {factory: NewGandivaAffinity(), sharing: core.TimeSlice, groups: true}, "first_fit": {factory: NewFirstFit(), sharing: core.TimeSlice, groups: true}, "synergy": {factory: NewSynergy(), counts: true},
+	"antman": {factory: antman.New(), sharing: core.TimeSlice}, "antman of whole devices": {factory: antman.New()},
+	"gandiva_affinity": {factory: gandivaaffinity.New(), sharing: core.TimeSlice, groups: true}, "first_fit": {factory: NewFirstFit(), sharing: core.TimeSlice, groups: true}, "synergy": {factory: NewSynergy(), counts: true},
 	"cells": {factory: NewCells(), config: map[string]any{"tenants": []any{cellsOf("a", "node", 32)}}},
 }
 
@@ -43,12 +46,12 @@ func busySharing(p *sharingPolicy) (*core.View, []core.Grant) {
 	}
 	var jobs []*coretest.JobBuilder
 	for i := range 100 {
-		at := seat(core.NodeID(i/4), i%4)
+		at := coretest.Seat(core.NodeID(i/4), i%4)
 		for k := range 2 {
 			if k == 1 && p.sharing == core.Exclusive {
 				continue
 			}
-			j := holds(at).Asks(1, 8).DeviceMemory(4).Tenant("a")
+			j := policytest.Holds(at).Asks(1, 8).DeviceMemory(4).Tenant("a")
 			if p.sharing == core.Fractional {
 				j.Share(500)
 			}
@@ -61,7 +64,7 @@ func busySharing(p *sharingPolicy) (*core.View, []core.Grant) {
 			jobs = append(jobs, j)
 		}
 		if i%5 == 0 {
-			jobs = append(jobs, waits(129+i%7).Asks(1, 8).DeviceMemory(4).Tenant("a"), waits(33).Asks(33, 8).BestEffort().Tenant("a"))
+			jobs = append(jobs, policytest.Waits(129+i%7).Asks(1, 8).DeviceMemory(4).Tenant("a"), policytest.Waits(33).Asks(33, 8).BestEffort().Tenant("a"))
 		}
 	}
 	v := coretest.MakeView(c).Now(1000).Jobs(jobs...).Obj()
@@ -73,7 +76,7 @@ func busySharing(p *sharingPolicy) (*core.View, []core.Grant) {
 			}
 		}
 	}
-	grants := inOrder(v)
+	grants := policytest.InOrder(v)
 	for i := range grants[1:] {
 		a, b := v.Jobs[i], v.Jobs[i+1]
 		if p.groups && a.Held > 0 && core.SameDevices(a.Seats, b.Seats) {
@@ -119,19 +122,19 @@ func busy() (*core.View, []core.Grant) {
 	var jobs []*coretest.JobBuilder
 	for i := range 110 {
 		if i%11 == 3 {
-			jobs = append(jobs, waits(1+i%5))
+			jobs = append(jobs, policytest.Waits(1+i%5))
 			continue
 		}
-		jobs = append(jobs, holds(seat(core.NodeID(i/4), i%4)))
+		jobs = append(jobs, policytest.Holds(coretest.Seat(core.NodeID(i/4), i%4)))
 	}
 	v := coretest.MakeView(coretest.MakeCluster().Nodes(32, "v100", 4).Obj()).Now(1000).Jobs(jobs...).Obj()
-	return v, inOrder(v)
+	return v, policytest.InOrder(v)
 }
 
 func TestRoundAllocatesNothing(t *testing.T) {
 	for name, f := range everyPolicy {
 		t.Run(name, func(t *testing.T) {
-			policy := newPlacer(t, f, nil)
+			policy := policytest.New(t, f, nil)
 			v, grants := busy()
 			if got := testing.AllocsPerRun(50, func() {
 				if _, err := policy.Place(context.Background(), v, grants); err != nil {
@@ -147,7 +150,7 @@ func TestRoundAllocatesNothing(t *testing.T) {
 func BenchmarkRound(b *testing.B) {
 	for name, f := range everyPolicy {
 		b.Run(name, func(b *testing.B) {
-			policy := newPlacer(b, f, nil)
+			policy := policytest.New(b, f, nil)
 			v, grants := busy()
 			b.ReportAllocs()
 			for b.Loop() {
@@ -170,16 +173,16 @@ func crowded(running int) (*core.View, []core.Grant) {
 	var all []*coretest.JobBuilder
 	for len(all) < running && ledger.Total() > nodes*devices/10 {
 		size := 1 << (number(0, 7) / 3)
-		s := seat(core.NodeID(number(0, nodes-1)))
+		s := coretest.Seat(core.NodeID(number(0, nodes-1)))
 		if s.Devices = core.FirstDevices(size) << (size * number(0, devices/size-1)); ledger.Occupy([]core.Seat{s}) {
-			all = append(all, holds(s))
+			all = append(all, policytest.Holds(s))
 		}
 	}
 	for len(all) < jobs {
-		all = append(all, waits(1<<(number(0, 15)/4)))
+		all = append(all, policytest.Waits(1<<(number(0, 15)/4)))
 	}
 	v := coretest.MakeView(c).Now(1000).Jobs(all...).Obj()
-	return v, inOrder(v)
+	return v, policytest.InOrder(v)
 }
 
 // A round of 10,000 jobs on 4,096 devices: all of them start, or the free tenth is given to jobs that need blocks of it.
@@ -187,7 +190,7 @@ func BenchmarkBuddy(b *testing.B) {
 	for name, running := range map[string]int{"all start": 0, "a tenth starts": 10_000} {
 		b.Run(name, func(b *testing.B) {
 			v, grants := crowded(running)
-			policy := newPlacer(b, NewBuddy(), nil)
+			policy := policytest.New(b, NewBuddy(), nil)
 			moves := 0
 			b.ReportAllocs()
 			for b.Loop() {

@@ -10,6 +10,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/mig"
 	"github.com/quartet-sched/quartet/placement/score"
+	"github.com/quartet-sched/quartet/policykit/seating"
 )
 
 // Who may be on several nodes where no node has room.
@@ -75,7 +76,7 @@ func (p *scored) Place(_ context.Context, v *core.View, grants []core.Grant) (co
 		}
 		p.refuse(v, g)
 		for t := range p.closed {
-			p.closed[t] = p.closed[t] || g.Blocking && eligible(v, v.Jobs[g.Job], g, core.AcceleratorID(t))
+			p.closed[t] = p.closed[t] || g.Blocking && seating.Eligible(v, v.Jobs[g.Job], g, core.AcceleratorID(t))
 		}
 	}
 	return core.Seating{Placed: p.placed, Unseated: p.unseated}, nil
@@ -99,7 +100,7 @@ func (p *scored) leave(v *core.View, grants []core.Grant) bool {
 		if s == nil || !p.has(j, s) {
 			return false
 		}
-		if j.Held != g.Replicas || !within(v, g, j.Seats) {
+		if j.Held != g.Replicas || !seating.Within(v, g, j.Seats) {
 			p.rest = append(p.rest, i)
 			continue
 		}

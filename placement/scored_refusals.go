@@ -1,11 +1,9 @@
 package placement
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/placement/score"
+	"github.com/quartet-sched/quartet/policykit/seating"
 )
 
 // refuse answers a grant with the reason why it has no seats.
@@ -18,7 +16,7 @@ func (p *scored) refuse(v *core.View, g *core.Grant) {
 	}
 	reason, wanted, available, open := core.AcceleratorMissing, int64(g.Replicas)*each, int64(0), int64(0)
 	for t := range v.Cluster.Accelerators {
-		if p.on[t] == 0 || !eligible(v, j, g, core.AcceleratorID(t)) {
+		if p.on[t] == 0 || !seating.Eligible(v, j, g, core.AcceleratorID(t)) {
 			continue
 		}
 		reason, available = core.WaitingForDevices, max(available, left[t])
@@ -74,7 +72,7 @@ func (p *scored) blameDeviceMemory(v *core.View, g *core.Grant, verdict *core.Ve
 					p.memory = append(p.memory, n.DeviceMemory[d])
 				}
 			}
-			best = max(best, least(p.memory, g.Replicas))
+			best = max(best, seating.Least(p.memory, g.Replicas))
 		}
 	}
 	if best < 0 {
@@ -83,20 +81,8 @@ func (p *scored) blameDeviceMemory(v *core.View, g *core.Grant, verdict *core.Ve
 	if t.Slice != 0 { // of a slice
 		best = best * int64(t.Milli) / score.Whole
 	}
-	blameDeviceMemory(verdict, v.Jobs[g.Job].DeviceMemoryGB, float64(best)/1000)
+	seating.BlameDeviceMemory(verdict, v.Jobs[g.Job].DeviceMemoryGB, float64(best)/1000)
 	return true
-}
-
-// least is the least amount of the n that have most; it sorts the list.
-func least[T cmp.Ordered](amounts []T, n int) T {
-	slices.Sort(amounts)
-	return amounts[len(amounts)-n]
-}
-
-// blameDeviceMemory tells a job that there are devices for that each is to have so many gigabytes, and how many enough of them have at most.
-func blameDeviceMemory(verdict *core.Verdict, wanted, available float64) {
-	verdict.Reason, verdict.Message = core.Fragmented, "there are devices for it, and device memory is short"
-	verdict.Wanted, verdict.Available, verdict.Unit = wanted, available, "GB"
 }
 
 // blame tells a job that there are devices for what else is short: of CPUs and memory the one of which more is missing, on the nodes that have a device for it.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/placement/score"
+	"github.com/quartet-sched/quartet/policykit/seating"
 )
 
 // seatedJob is what a job has, as the walk knows it.
@@ -19,7 +20,7 @@ type seatedJob struct {
 // stays reports whether a job goes on with what it holds, and takes that if it is not taken yet.
 func (p *scored) stays(v *core.View, g *core.Grant) bool {
 	j := v.Jobs[g.Job]
-	if j.Held != g.Replicas || j.Held == 0 || !within(v, g, j.Seats) {
+	if j.Held != g.Replicas || j.Held == 0 || !seating.Within(v, g, j.Seats) {
 		return false
 	}
 	if s := p.held(g.Job); s != nil {

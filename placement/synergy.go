@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/policykit/seating"
 	"github.com/quartet-sched/quartet/policykit/synergy"
 )
 
@@ -99,7 +100,7 @@ func (p *synergyPlacer) job(v *core.View, g *core.Grant) synergy.Job {
 	if job.Runs, job.Blocking = j.State == core.Running, g.Blocking; job.Kinds == 0 {
 		job.Devices = 0 // no node is ready that it can run on
 	}
-	if j.Held != g.Replicas || j.Held == 0 || p.replan && !j.Pinned || !within(v, g, j.Seats) {
+	if j.Held != g.Replicas || j.Held == 0 || p.replan && !j.Pinned || !seating.Within(v, g, j.Seats) {
 		return job
 	}
 	for _, s := range j.Seats {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/policykit/policytest"
 )
 
 // counted is nodes with four devices, of which the CPUs and the memory are counted: 2 CPUs and 10 GB for each device of the first, and as much as a test says of the second.
@@ -148,9 +149,9 @@ func TestSynergy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := coretest.MakeView(tc.cluster).Jobs(tc.jobs...).Obj()
-			p := newPlacer(t, NewSynergy(), tc.config)
+			p := policytest.New(t, NewSynergy(), tc.config)
 			for again := range 2 {
-				if got := placeGiven(t, p, v, inOrder(v)); got != tc.want {
+				if got := placeGiven(t, p, v, policytest.InOrder(v)); got != tc.want {
 					t.Errorf("asked %d times before: %s\nwant %s", again, got, tc.want)
 				}
 			}
@@ -164,7 +165,7 @@ func TestSynergyWithoutCounting(t *testing.T) {
 	c := counted(8)
 	c.CountsResources = false
 	v := coretest.MakeView(c).Jobs(coretest.MakeJob("a").Replicas(2).Sensitive(eager(6)).Asks(99, 99).Waiting()).Obj()
-	if got, want := placeGiven(t, newPlacer(t, NewSynergy(), nil), v, inOrder(v)), "0: 0[0,1]"; got != want {
+	if got, want := placeGiven(t, policytest.New(t, NewSynergy(), nil), v, policytest.InOrder(v)), "0: 0[0,1]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -174,7 +175,7 @@ func TestScoredTellsOfCPUs(t *testing.T) {
 	t.Parallel()
 	v := coretest.MakeView(counted(8)).Jobs(coretest.MakeJob("a").Replicas(1).Asks(6, 1).Waiting(), coretest.MakeJob("b").Replicas(2).Asks(2, 10).Waiting()).Obj()
 	want := "0: 0[0]; 1: fragmented: devices are free, and CPUs are short (wants 4 cpus, 2 available)"
-	if got := placeGiven(t, newPlacer(t, NewBestFit(), nil), v, inOrder(v)); got != want {
+	if got := placeGiven(t, policytest.New(t, NewBestFit(), nil), v, policytest.InOrder(v)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -185,9 +186,9 @@ func TestSynergyAllocatesNothing(t *testing.T) {
 		coretest.MakeJob("a").Replicas(3).Sensitive(eager(3)).Running(0, coretest.Seat(0, 0, 1, 2)), coretest.MakeJob("b").Replicas(2).Sensitive(eager(6)).Running(0, coretest.Seat(1, 2, 3)),
 		coretest.MakeJob("c").Replicas(4).Waiting(),
 	).Obj()
-	grants := inOrder(v)
+	grants := policytest.InOrder(v)
 	for _, mode := range []string{synergyFair, synergyGreedy, synergyTune} {
-		p := newPlacer(t, NewSynergy(), map[string]any{"mode": mode})
+		p := policytest.New(t, NewSynergy(), map[string]any{"mode": mode})
 		ask := func() {
 			if _, err := p.Place(t.Context(), v, grants); err != nil {
 				t.Fatal(err)
@@ -222,8 +223,8 @@ func TestSynergyStanding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := coretest.MakeView(counted(8)).Now(600).Jobs(tc.jobs...).Obj()
-			p := newPlacer(t, NewSynergy(), map[string]any{"mode": tc.mode})
-			placeGiven(t, p, v, inOrder(v))
+			p := policytest.New(t, NewSynergy(), map[string]any{"mode": tc.mode})
+			placeGiven(t, p, v, policytest.InOrder(v))
 			if got := p.(core.Steady).Standing().UntilSeconds; got != tc.want {
 				t.Errorf("stands until %v s, want %v s", got, tc.want)
 			}

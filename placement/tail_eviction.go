@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/policykit/seating"
 )
 
 // The rules by which tail_eviction takes free devices.
@@ -44,54 +45,54 @@ func NewTailEviction() core.Factory[core.Placer] {
 }
 
 type tailEviction struct {
-	seater
-	choose choice
+	seating.Seater
+	choose seating.Choice
 	kept   []bool // by grant: its job runs and was not evicted
 }
 
 func (p *tailEviction) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
-	p.begin(v)
+	p.Begin(v)
 	p.kept = p.kept[:0]
 	for i := range grants {
-		p.kept = append(p.kept, p.occupy(v, &grants[i]))
+		p.kept = append(p.kept, p.Occupy(v, &grants[i]))
 	}
 	tail, stopped := len(grants), false
 	for i := range grants {
 		g := &grants[i]
 		if p.kept[i] {
-			p.keep(v, g)
+			p.Keep(v, g)
 			continue
 		}
 		if stopped {
-			p.refuse(v, g, true)
+			p.Refuse(v, g, true)
 			continue
 		}
-		seated := p.onLowestType(v, g, p.choose)
+		seated := p.OnLowestType(v, g, p.choose)
 		for !seated && tail > i+1 {
 			tail--
 			if p.kept[tail] && !v.Jobs[grants[tail].Job].Pinned {
 				p.kept[tail] = false
-				p.vacate(v, &grants[tail])
-				seated = p.onLowestType(v, g, p.choose)
+				p.Vacate(v, &grants[tail])
+				seated = p.OnLowestType(v, g, p.choose)
 			}
 		}
 		if !seated {
-			p.refuse(v, g, false)
+			p.Refuse(v, g, false)
 			stopped = true
 		} else if v.Jobs[g.Job].State == core.Running {
-			p.placed[len(p.placed)-1].Evicted = true
+			p.Placed[len(p.Placed)-1].Evicted = true
 		}
 	}
-	return p.seating(), nil
+	return p.Seating(), nil
 }
 
 // choosePrefixSum takes, from each node in order, what is free up to the whole need, and fails unless the sum meets
 // the need exactly.
-func choosePrefixSum(s *seater, v *core.View, _ *core.Job, t core.AcceleratorID, n int) bool {
+func choosePrefixSum(s *seating.Seater, v *core.View, _ *core.Job, t core.AcceleratorID, n int) bool {
 	sum, end := 0, 0
 	for ; end < len(v.Cluster.Nodes) && sum < n; end++ {
 		if v.Cluster.Nodes[end].Accelerator == t {
-			sum += min(s.ledger.Free(core.NodeID(end)), n)
+			sum += min(s.Ledger.Free(core.NodeID(end)), n)
 		}
 	}
 	if sum != n {
@@ -99,7 +100,7 @@ func choosePrefixSum(s *seater, v *core.View, _ *core.Job, t core.AcceleratorID,
 	}
 	for i := range end {
 		if v.Cluster.Nodes[i].Accelerator == t {
-			s.take(core.NodeID(i), n)
+			s.Take(core.NodeID(i), n)
 		}
 	}
 	return true

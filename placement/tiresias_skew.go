@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/policykit/seating"
 )
 
 // TiresiasSkewConfig configures NewTiresiasSkew.
@@ -34,15 +35,15 @@ func NewTiresiasSkew() core.Factory[core.Placer] {
 }
 
 type tiresiasSkew struct {
-	seater
+	seating.Seater
 	skewed map[string]bool
 }
 
 func (p *tiresiasSkew) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
-	return p.seat(v, grants, func(g *core.Grant) bool {
+	return p.SeatAll(v, grants, func(g *core.Grant) bool {
 		if p.skewed[v.Jobs[g.Job].Application] {
-			return p.onFewestNodes(v, g, chooseStrict)
+			return p.OnFewestNodes(v, g, chooseStrict)
 		}
-		return p.onLowestType(v, g, chooseFirstFit)
+		return p.OnLowestType(v, g, chooseFirstFit)
 	}), nil
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/interleave"
+	"github.com/quartet-sched/quartet/core/interference"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/internal/refdata"
 )
@@ -364,7 +364,7 @@ func TestMuriIsNearTheAuthors(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			jobs := artifactJobs(t, tc.trace)
-			a := artifact{devices: 64, decide: grouped(&Grouper{Model: interleave.Measured()}, tc.key)}
+			a := artifact{devices: 64, decide: grouped(&Grouper{Model: interference.MeasuredPeriods()}, tc.key)}
 			a.run(jobs)
 			got := outcomeOf(jobs, a.now)
 			t.Logf("mean %.3f s, %+.2f %%", got.mean, 100*(got.mean/tc.want-1))
@@ -381,11 +381,11 @@ func TestExchangeIsSoonerThanMuri(t *testing.T) {
 	for _, trace := range []string{"trace1", "trace3", "trace4"} {
 		t.Run(trace, func(t *testing.T) {
 			theirs := artifactJobs(t, trace)
-			a := artifact{devices: 64, decide: grouped(&Grouper{Model: interleave.Measured()}, leastAttained)}
+			a := artifact{devices: 64, decide: grouped(&Grouper{Model: interference.MeasuredPeriods()}, leastAttained)}
 			a.run(theirs)
 			muri := outcomeOf(theirs, a.now)
 			jobs := artifactJobs(t, trace)
-			b := artifact{devices: 64, onChange: true, decide: grouped(&Grouper{Model: interleave.Measured(), Exchange: true, Steady: true}, leastAttained)}
+			b := artifact{devices: 64, onChange: true, decide: grouped(&Grouper{Model: interference.MeasuredPeriods(), Exchange: true, Steady: true}, leastAttained)}
 			b.run(jobs)
 			got, want := outcomeOf(jobs, b.now), published(t, trace, "muri_l")
 			t.Logf("mean %.0f s, Muri-L %.0f s (%+.1f %%), published %.0f s (%+.1f %%)", got.mean, muri.mean, 100*(got.mean/muri.mean-1), want.mean, 100*(got.mean/want.mean-1))

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/quartet-sched/quartet/core/interleave"
+	"github.com/quartet-sched/quartet/core/interference"
 )
 
 // exchange lets any two groups divide their jobs anew, as many to each as before, until no two get more efficient together. It ends at a
@@ -32,7 +32,7 @@ const gain = 1e-9
 
 // divide moves jobs between two groups, and reports whether that made them more efficient.
 func (g *Grouper) divide(x, y *team) bool {
-	var all [2 * interleave.MaxJobs]int32
+	var all [2 * interference.MaxInterleaved]int32
 	n := copy(all[:], x.list())
 	n += copy(all[n:], y.list())
 	key := [2]kinds{g.kindsOf(x.list()), g.kindsOf(y.list())}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/interleave"
+	"github.com/quartet-sched/quartet/core/interference"
 	"github.com/quartet-sched/quartet/core/optim"
 )
 
@@ -33,7 +33,7 @@ type Group struct {
 // It holds the buffers of its calls, and the periods of the groups that it has met: it is reused, by one goroutine at a time. Once these
 // are known, it does not allocate.
 type Grouper struct {
-	Model interleave.Model
+	Model interference.PeriodModel
 	// Largest is how many jobs a group may have; 0 for four.
 	Largest int
 	// Exchange goes on after the matching: two groups divide their jobs anew where they are more efficient then, until no two are. Ours.
@@ -73,7 +73,7 @@ type profile struct {
 }
 
 // kinds are those of the jobs of a group, each plus one, ascending.
-type kinds [interleave.MaxJobs]uint16
+type kinds [interference.MaxInterleaved]uint16
 
 // bin is the groups of jobs of one size.
 type bin struct {
@@ -85,7 +85,7 @@ type bin struct {
 
 // team is a group in the making.
 type team struct {
-	jobs [interleave.MaxJobs]int32
+	jobs [interference.MaxInterleaved]int32
 	n    int
 }
 
@@ -101,7 +101,7 @@ func (g *Grouper) Forget() { clear(g.splits) }
 func (g *Grouper) Solve(jobs []Job, devices int) []Group {
 	g.learn(jobs)
 	need := g.candidates(jobs, devices)
-	for range interleave.MaxJobs {
+	for range interference.MaxInterleaved {
 		for i := range g.bins[:g.used] {
 			if need > devices && !g.bins[i].alone {
 				need -= g.merge(&g.bins[i], need-devices)
@@ -145,7 +145,7 @@ func (g *Grouper) learn(jobs []Job) {
 
 func (g *Grouper) largest() int {
 	if g.Largest == 0 {
-		return interleave.MaxJobs
+		return interference.MaxInterleaved
 	}
 	return g.Largest
 }
@@ -168,7 +168,7 @@ func (g *Grouper) candidates(jobs []Job, devices int) (need int) {
 		for k, n := i, 0; k < len(jobs) && n < most; k++ {
 			if !g.taken[k] && (k == i || jobs[k].Devices == size && jobs[k].Class == b.class && !jobs[k].Alone) {
 				g.taken[k] = true
-				b.groups = append(b.groups, team{jobs: [interleave.MaxJobs]int32{int32(k)}, n: 1})
+				b.groups = append(b.groups, team{jobs: [interference.MaxInterleaved]int32{int32(k)}, n: 1})
 				need += size
 				n++
 			}
@@ -206,7 +206,7 @@ func (g *Grouper) period(jobs []int32) float64 {
 	of := g.kindsOf(jobs)
 	period, known := g.periods[of]
 	if !known {
-		var stages [interleave.MaxJobs]core.Iteration
+		var stages [interference.MaxInterleaved]core.Iteration
 		for i := range jobs {
 			stages[i] = g.profiles[of[i]-1].Iteration
 		}
@@ -220,13 +220,13 @@ func (g *Grouper) period(jobs []int32) float64 {
 func (g *Grouper) efficiency(jobs []int32) float64 {
 	if len(jobs) == 1 {
 		of := g.profiles[g.kind[jobs[0]]]
-		return of.Seconds() / (interleave.MaxJobs * of.alone)
+		return of.Seconds() / (interference.MaxInterleaved * of.alone)
 	}
 	busy := 0.0
 	for _, job := range jobs {
 		busy += g.profiles[g.kind[job]].Seconds()
 	}
-	return busy / (interleave.MaxJobs * g.period(jobs))
+	return busy / (interference.MaxInterleaved * g.period(jobs))
 }
 
 // resolution is how finely efficiencies are told apart.

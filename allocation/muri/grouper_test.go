@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/interleave"
+	"github.com/quartet-sched/quartet/core/interference"
 )
 
 // Jobs that need one resource for a second, or nearly.
@@ -27,7 +27,7 @@ func jobsOf(devices int, stages ...core.Iteration) (jobs []Job) {
 }
 
 func TestGroups(t *testing.T) {
-	slow := interleave.Model{Factors: [interleave.MaxJobs + 1]float64{2: 3, 3: 3, 4: 3}}
+	slow := interference.PeriodModel{Factors: [interference.MaxInterleaved + 1]float64{2: 3, 3: 3, 4: 3}}
 	cases := map[string]struct {
 		grouper Grouper
 		jobs    []Job
@@ -79,8 +79,8 @@ func TestExchangeMakesUpForMatching(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		jobs, _ := drawJobs(t)
 		devices := rapid.IntRange(1, 8).Draw(t, "devices")
-		plain := Grouper{Model: interleave.Measured()}
-		better := Grouper{Model: interleave.Measured(), Exchange: true}
+		plain := Grouper{Model: interference.MeasuredPeriods()}
+		better := Grouper{Model: interference.MeasuredPeriods(), Exchange: true}
 		for i := range jobs {
 			jobs[i].Devices = 1
 		}
@@ -133,7 +133,7 @@ func TestGroupsAreSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		jobs, devices := drawJobs(t)
 		g := Grouper{
-			Model: interleave.Measured(), Largest: rapid.IntRange(0, 4).Draw(t, "largest"),
+			Model: interference.MeasuredPeriods(), Largest: rapid.IntRange(0, 4).Draw(t, "largest"),
 			Exchange: rapid.Bool().Draw(t, "exchange"), Steady: rapid.Bool().Draw(t, "steady"),
 		}
 		groups := g.Solve(jobs, devices)
@@ -173,7 +173,7 @@ func TestSolveAllocatesNothing(t *testing.T) {
 		s := core.Iteration{Load: float64(1 + i%7), Compute: float64(1 + i%5), Sync: float64(i % 3)}
 		jobs = append(jobs, Job{Devices: 1 << (i % 3), Stages: s, Seconds: s.Seconds(), Group: int32(i / 4)})
 	}
-	g := Grouper{Model: interleave.Measured(), Exchange: true, Steady: true}
+	g := Grouper{Model: interference.MeasuredPeriods(), Exchange: true, Steady: true}
 	g.Solve(jobs, 64)
 	if n := testing.AllocsPerRun(20, func() { g.Solve(jobs, 64) }); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -195,7 +195,7 @@ func BenchmarkSolve(b *testing.B) {
 		s := core.Iteration{Load: float64(1 + i%7), Compute: float64(1 + i%5), Sync: float64(i % 3)}
 		jobs = append(jobs, Job{Devices: 1, Stages: s, Seconds: s.Seconds(), Group: int32(i / 4)})
 	}
-	for name, g := range map[string]*Grouper{"muri": {Model: interleave.Measured()}, "exchange": {Model: interleave.Measured(), Exchange: true, Steady: true}} {
+	for name, g := range map[string]*Grouper{"muri": {Model: interference.MeasuredPeriods()}, "exchange": {Model: interference.MeasuredPeriods(), Exchange: true, Steady: true}} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -206,7 +206,7 @@ func BenchmarkSolve(b *testing.B) {
 }
 
 // busy is the part of all resources that jobs keep busy in a group.
-func busy(m *interleave.Model, jobs []Job, group []int32) float64 {
+func busy(m *interference.PeriodModel, jobs []Job, group []int32) float64 {
 	var stages []core.Iteration
 	seconds := 0.0
 	for _, i := range group {
@@ -214,9 +214,9 @@ func busy(m *interleave.Model, jobs []Job, group []int32) float64 {
 		seconds += jobs[i].Stages.Seconds()
 	}
 	if len(group) == 1 {
-		return seconds / (interleave.MaxJobs * jobs[group[0]].Seconds)
+		return seconds / (interference.MaxInterleaved * jobs[group[0]].Seconds)
 	}
-	return seconds / (interleave.MaxJobs * m.Period(stages))
+	return seconds / (interference.MaxInterleaved * m.Period(stages))
 }
 
 // After exchanges no two groups would be more efficient together if they divided their jobs in another way, as many to each, of those that may be together.
@@ -234,7 +234,7 @@ func TestExchangeEndsAtAnOptimum(t *testing.T) {
 			}
 			return memory <= 10
 		}
-		g := Grouper{Model: interleave.Measured(), Exchange: true, Fits: fits, Largest: rapid.IntRange(2, 4).Draw(t, "largest")}
+		g := Grouper{Model: interference.MeasuredPeriods(), Exchange: true, Fits: fits, Largest: rapid.IntRange(2, 4).Draw(t, "largest")}
 		g.Solve(jobs, rapid.IntRange(1, 8).Draw(t, "devices"))
 		if g.used == 0 {
 			return

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/interleave"
+	"github.com/quartet-sched/quartet/core/interference"
 	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
@@ -57,11 +57,11 @@ func New() core.Factory[core.Allocator] {
 			"At most cubic in the jobs of a size, near quadratic where many have the same stages.",
 		Source:  "Muri, SIGCOMM'22; exchange and steady are ours",
 		Sharing: []core.Sharing{core.TimeSlice},
-	}, Config{Knowledge: knowsAttained, Largest: interleave.MaxJobs, Exchange: true, Steady: true, Period: measuredPeriod}, func(c Config, _ core.Settings) (core.Allocator, error) {
+	}, Config{Knowledge: knowsAttained, Largest: interference.MaxInterleaved, Exchange: true, Steady: true, Period: measuredPeriod}, func(c Config, _ core.Settings) (core.Allocator, error) {
 		p := &policy{attained: c.Knowledge == knowsAttained, largest: c.Largest, standing: core.Standing{UntilSeconds: math.Inf(1)}}
 		p.grouper.Exchange, p.grouper.Steady = c.Exchange, c.Steady
 		if c.Period == measuredPeriod {
-			p.grouper.Model = interleave.Measured()
+			p.grouper.Model = interference.MeasuredPeriods()
 		}
 		return p, nil
 	})

@@ -4,12 +4,11 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/interleave"
 )
 
 // Guarantee keeps those who were promised their devices as fast as alone, and leaves the others, which are best effort, what they do not use.
 //
-// Beside an owner, an opportunistic job makes an iteration in the whole number of the owner's in which its stages fit (interleave.Filling), and is never faster than
+// Beside an owner, an opportunistic job makes an iteration in the whole number of the owner's in which its stages fit (Filling), and is never faster than
 // alone. Where the stages of one of them are not told, it has the part of the device that the owner's utilisation leaves, Least at least. Several opportunistic
 // jobs divide what is left by weight, and a device without an owner. Several owners, whom no policy here seats so, take turns of equal length.
 //
@@ -74,7 +73,7 @@ func (m Guarantee) beside(self, owner *core.JobSpec) float64 {
 	if self.Iteration.Seconds() == 0 || owner.Iteration.Seconds() == 0 {
 		return max(1-utilisation(owner), m.Least)
 	}
-	period := interleave.Filling(owner.Iteration, self.Iteration) * owner.Iteration.Alone()
+	period := Filling(owner.Iteration, self.Iteration) * owner.Iteration.Alone()
 	if math.IsInf(period, 1) {
 		return 0
 	}

@@ -4,22 +4,21 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/interleave"
 )
 
 // Interleave lets jobs interleave their stages: while one loads its data, another one computes. All of them make one iteration in the period of
-// their group. Where the stages of one are not told, or they are more than interleave.MaxJobs, nothing is interleaved: they take turns of equal length.
+// their group. Where the stages of one are not told, or they are more than MaxInterleaved, nothing is interleaved: they take turns of equal length.
 type Interleave struct {
-	Model interleave.Model
+	Model PeriodModel
 }
 
 // MeasuredInterleave has the periods that were measured on the cluster of Muri (SIGCOMM 2022).
-func MeasuredInterleave() Interleave { return Interleave{Model: interleave.Measured()} }
+func MeasuredInterleave() Interleave { return Interleave{Model: MeasuredPeriods()} }
 
 // Rate is the iteration of the job alone over the period of all.
 func (m Interleave) Rate(self *core.JobSpec, others []*core.JobSpec, _ string) float64 {
 	jobs := len(others) + 1
-	var group [interleave.MaxJobs]core.Iteration
+	var group [MaxInterleaved]core.Iteration
 	if jobs > len(group) || self.Iteration.Seconds() == 0 {
 		return 1 / float64(jobs)
 	}

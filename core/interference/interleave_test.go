@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/interleave"
 )
 
 func iterates(id core.JobID, of core.Iteration) *core.JobSpec {
@@ -19,14 +18,14 @@ func TestInterleave(t *testing.T) {
 	loads, computes := core.Iteration{Load: 4}, core.Iteration{Compute: 2, Sync: 2}
 	measured := core.Iteration{Compute: 2, Sync: 2, Measured: 3}
 	cases := map[string]struct {
-		model  interleave.Model
+		model  PeriodModel
 		self   *core.JobSpec
 		others []*core.JobSpec
 		want   float64
 	}{
 		"two that do not meet":                 {self: iterates(1, loads), others: []*core.JobSpec{iterates(2, computes)}, want: 1},
 		"two that want the same":               {self: iterates(1, core.Iteration{Compute: 3}), others: []*core.JobSpec{iterates(2, core.Iteration{Compute: 5})}, want: 3.0 / 8},
-		"as measured":                          {model: interleave.Measured(), self: iterates(1, loads), others: []*core.JobSpec{iterates(0, computes)}, want: 1.015 / 1.33},
+		"as measured":                          {model: MeasuredPeriods(), self: iterates(1, loads), others: []*core.JobSpec{iterates(0, computes)}, want: 1.015 / 1.33},
 		"a whole iteration was measured":       {self: iterates(1, measured), others: []*core.JobSpec{iterates(2, loads)}, want: 3.0 / 4},
 		"of another it makes no difference":    {self: iterates(2, loads), others: []*core.JobSpec{iterates(1, measured)}, want: 1},
 		"its own stages are unknown":           {self: iterates(1, core.Iteration{}), others: []*core.JobSpec{iterates(2, loads)}, want: 1.0 / 2},
@@ -49,11 +48,11 @@ func TestInterleaveKeepsStep(t *testing.T) {
 		stage := rapid.Float64Range(0.1, 10)
 		group := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *core.JobSpec {
 			return iterates(0, core.Iteration{Load: stage.Draw(t, "load"), Compute: stage.Draw(t, "compute"), Sync: stage.Draw(t, "sync")})
-		}), 2, interleave.MaxJobs).Draw(t, "group")
+		}), 2, MaxInterleaved).Draw(t, "group")
 		for i := range group {
 			group[i].ID = core.JobID(i)
 		}
-		m := Interleave{Model: interleave.Measured()}
+		m := Interleave{Model: MeasuredPeriods()}
 		keepStep(t, m, group)
 	})
 }
@@ -71,7 +70,7 @@ func keepStep(t rapid.TB, m Interleave, group []*core.JobSpec) {
 
 // The published simulator begins at rest, so that it finds 8 or 9 s for this group, by the order of the jobs. That does not depend on who asks.
 func TestInterleaveKeepsStepWhereTheOrderMatters(t *testing.T) {
-	keepStep(t, Interleave{Model: interleave.Model{Stepped: true}}, []*core.JobSpec{
+	keepStep(t, Interleave{Model: PeriodModel{Stepped: true}}, []*core.JobSpec{
 		iterates(1, core.Iteration{Load: 5, Sync: 2}), iterates(2, core.Iteration{Load: 5}),
 		iterates(4, core.Iteration{Load: 5, Compute: 1, Sync: 2}), iterates(7, core.Iteration{Load: 4, Sync: 2}),
 	})

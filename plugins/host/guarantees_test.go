@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/quartet-sched/quartet/allocation"
+	"github.com/quartet-sched/quartet/allocation/gpufraction"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/plugins/host"
@@ -73,7 +73,7 @@ func TestGuarantees(t *testing.T) {
 // What gpu_fraction guarantees by its settings is told through the wire.
 func TestGuaranteesThroughTheWire(t *testing.T) {
 	t.Parallel()
-	f := allocation.NewGPUFraction()
+	f := gpufraction.New()
 	config := map[string]any{"premium": 0.99, "standard": 0.8, "basic": 0.1}
 	stage, err := host.Allocator(t.Context(), host.Spec[core.Allocator]{
 		ID: "allocation/gpu_fraction", Plugin: "fraction", Options: quickly(host.Fail),

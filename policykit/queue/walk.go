@@ -58,8 +58,7 @@ func (w *Walk) KeepPinned(v *core.View, candidates []core.Candidate) {
 // Replicas is what the candidate is granted when its turn comes: the number it requested, within what it can use and
 // what ready nodes could give it.
 func (w *Walk) Replicas(v *core.View, c *core.Candidate) int {
-	n := min(max(c.Requested, c.Response.MinReplicas), c.Response.MaxReplicas)
-	return w.capacity.Limit(c, v.Cluster, n)
+	return w.capacity.Limit(c, v.Cluster, Requested(c))
 }
 
 // Fits reports whether the devices left suffice for the candidate, counted in parts where jobs have parts.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quartet-sched/quartet/admission"
 	"github.com/quartet-sched/quartet/allocation"
+	"github.com/quartet-sched/quartet/allocation/tiresias"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/backendtest"
 	"github.com/quartet-sched/quartet/core/coretest"
@@ -55,7 +56,7 @@ func drawSimulation(t *rapid.T) *simulation {
 		s.simulator["checkpoint_interval"] = "50s"
 	}
 	s.allocator = rapid.SampledFrom([]core.Factory[core.Allocator]{
-		allocation.NewFIFO(), allocation.NewLAS(), allocation.NewSRTF(), allocation.NewTiresias(), allocation.NewAFS(),
+		allocation.NewFIFO(), allocation.NewLAS(), allocation.NewSRTF(), tiresias.New(), allocation.NewAFS(),
 	}).Draw(t, "allocator")
 	s.rounds.IntervalSeconds = rapid.SampledFrom([]float64{30, 60, 100}).Draw(t, "interval")
 	s.rounds.OnEvents = rapid.Bool().Draw(t, "on events")

@@ -20,6 +20,7 @@ import (
 	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
+	"github.com/quartet-sched/quartet/elasticity/scaler"
 	"github.com/quartet-sched/quartet/placement"
 )
 
@@ -76,10 +77,10 @@ const (
 func compose(policy string, log *slog.Logger) (core.Stages, core.RoundOptions) {
 	queue, placer := coretest.Component(allocation.NewFIFO(), nil, log), coretest.Component(placement.NewFirstFit(), nil, log)
 	rounds := core.RoundOptions{OnEvents: true}
-	var scaler core.ClusterScaler
+	var sizes core.ClusterScaler
 	switch policy {
 	case pooling:
-		scaler = coretest.Component(elasticity.NewQueueScaler(), nil, log)
+		sizes = coretest.Component(scaler.NewQueue(), nil, log)
 	case preempting:
 		queue = coretest.Component(allocation.NewLAS(), nil, log)
 	case unhurried:
@@ -99,7 +100,7 @@ func compose(policy string, log *slog.Logger) (core.Stages, core.RoundOptions) {
 		Allocation: core.Component[core.Allocator]{ID: "allocation", Policy: queue},
 		Placement:  core.Component[core.Placer]{ID: "placement", Policy: placer},
 		Elasticity: core.Component[core.Elasticity]{ID: "elasticity", Policy: coretest.Component(elasticity.NewFixed(), nil, log)},
-		Scaler:     core.Component[core.ClusterScaler]{ID: "scaler", Policy: scaler},
+		Scaler:     core.Component[core.ClusterScaler]{ID: "scaler", Policy: sizes},
 	}, rounds
 }
 

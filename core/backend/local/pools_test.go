@@ -16,7 +16,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/workload"
-	"github.com/quartet-sched/quartet/elasticity"
+	"github.com/quartet-sched/quartet/elasticity/scaler"
 )
 
 // slots is a cluster of one pool, whose nodes have one device each.
@@ -103,7 +103,7 @@ func TestPools(t *testing.T) {
 			},
 		},
 		"a pool of none grows for a job of several nodes": {
-			cluster: slots(0, 0, 3), sizes: coretest.Component(elasticity.NewQueueScaler(), nil, discard), jobs: commands(wide(sleeping("a", "0.3"), 3)),
+			cluster: slots(0, 0, 3), sizes: coretest.Component(scaler.NewQueue(), nil, discard), jobs: commands(wide(sleeping("a", "0.3"), 3)),
 			settings: map[string]any{"pools": []any{map[string]any{"pool": "p", "provisioning": "100ms", "provisioning_spread": "100ms"}}},
 			want:     []string{"node_added p-0", "node_added p-2", "job_finished"},
 		},
@@ -200,7 +200,7 @@ func TestTrainingsInAPool(t *testing.T) {
 		"grace": "20s",
 		"pools": []any{map[string]any{"pool": "p", "provisioning": "300ms", "notice": "1s"}},
 		"evict": []any{map[string]any{"node": "p-0", "at": "3s"}},
-	}, coretest.Component(elasticity.NewQueueScaler(), nil, discard), w, nil)
+	}, coretest.Component(scaler.NewQueue(), nil, discard), w, nil)
 	l.expect("node_added p-1", "node_changed p-1 ready", "node_changed p-0 draining", "node_added p-4", "node_removed p-0", "node_changed p-4 ready")
 	wanted := l.sizes
 	for _, size := range []int{1, 4, 3, 4, 2} {
