@@ -262,9 +262,9 @@ func TestTheDoorLinksNoEngine(t *testing.T) {
 	}
 }
 
-// A plugin and what simulates need no cluster, and link nothing of its clients.
+// A plugin, what simulates and the program without Kubernetes need no cluster, and link nothing of its clients.
 func TestPluginsLinkNoClient(t *testing.T) {
-	for _, what := range []string{"/plugins/sdk", "/plugins/examples/...", "/core/sim"} {
+	for _, what := range []string{"/plugins/sdk", "/plugins/examples/...", "/core/sim", "/cmd/quartet"} {
 		text, err := exec.Command("go", "list", "-deps", module+what).Output()
 		if err != nil || len(text) == 0 {
 			t.Fatal(what, err)
