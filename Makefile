@@ -175,20 +175,20 @@ kube-down: ## end that control plane
 kube-test: $(HELM) ## build the control plane, and run the tests that need one
 	$(GO) run ./tools/kube build -bin $(BIN)/controlplane
 	QUARTET_CONTROLPLANE=$(BIN)/controlplane QUARTET_HELM=$(HELM) $(GO) test -count=1 -p=2 -parallel=8 -timeout=20m ./internal/kubecluster ./internal/kubetrainee ./tools/kube ./core/backend/kube/...
-	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 -run='^(TestCluster|TestNewcomer)$$' ./cmd/quartet
+	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 -run='^(TestCluster|TestNewcomer)$$' ./cmd/quartet-kubernetes
 
 kube-siege: ## kill schedulers on Kubernetes 200 times (SEED=1), stop its store, and run 100 gangs that do not fit, beside kube-scheduler: some 40 minutes
 	$(GO) run ./tools/kube build -bin $(BIN)/controlplane
-	$(GO) build -o $(BIN)/quartet ./cmd/quartet
+	$(GO) build -o $(BIN)/quartet-kubernetes ./cmd/quartet-kubernetes
 	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 -timeout=90m ./core/backend/kube -run='^(TestLeadersAreKilled|TestStoreStops|TestGangsThatDoNotFit)$$' -v \
-		-kube.kills=200 -kube.stopped=30s -kube.stops=3 -kube.busy=48 -kube.seed=$(SEED) -kube.program=$(BIN)/quartet -kube.gangs=100 -kube.compare=1m
+		-kube.kills=200 -kube.stopped=30s -kube.stops=3 -kube.busy=48 -kube.seed=$(SEED) -kube.program=$(BIN)/quartet-kubernetes -kube.gangs=100 -kube.compare=1m
 
 kube-versions: ## have the program of another commit (OLD=REVISION) take over from this one, and back
 	$(GO) run ./tools/kube build -bin $(BIN)/controlplane
-	$(GO) build -o $(BIN)/quartet ./cmd/quartet
+	$(GO) build -o $(BIN)/quartet-kubernetes ./cmd/quartet-kubernetes
 	rm -rf $(BIN)/old && mkdir $(BIN)/old && git archive $(OLD) | tar -x -C $(BIN)/old
-	cd $(BIN)/old && $(GO) build -o ../quartet-old ./cmd/quartet && rm -rf $(BIN)/old
-	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 -timeout=30m ./core/backend/kube -run='^TestTakeoverByAnother$$' -v -kube.program=$(BIN)/quartet-old,$(BIN)/quartet
+	cd $(BIN)/old && $(GO) build -o ../quartet-old ./cmd/quartet$$(test ! -d cmd/quartet-kubernetes || echo -kubernetes) && rm -rf $(BIN)/old
+	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 -timeout=30m ./core/backend/kube -run='^TestTakeoverByAnother$$' -v -kube.program=$(BIN)/quartet-old,$(BIN)/quartet-kubernetes
 
 kube-speed: ## pods a second on 1,000 simulated nodes, by Quartet and by kube-scheduler in turns: some 20 minutes on a machine of its own
 	$(GO) run ./tools/kube build -bin $(BIN)/controlplane
@@ -202,7 +202,7 @@ VERSION ?= 0.0.0
 
 image: ## build an OCI image without a daemon into .bin/image (VERSION=0.0.0)
 	@mkdir -p $(BIN)/image
-	@for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -ldflags='-s -w' -o $(BIN)/image/quartet-$$arch ./cmd/quartet || exit; done
+	@for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -ldflags='-s -w' -o $(BIN)/image/quartet-$$arch ./cmd/quartet-kubernetes || exit; done
 	cd tools/image && $(GO) run . -o $(BIN)/image -version $(VERSION) -revision $$(git rev-parse HEAD) linux/amd64=$(BIN)/image/quartet-amd64 linux/arm64=$(BIN)/image/quartet-arm64
 
 mutants: ## change the code in one place at a time and list the changes that no test notices (PACKAGES, SAMPLE=0)

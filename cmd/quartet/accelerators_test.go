@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/cmd/internal/cli"
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
@@ -115,7 +116,7 @@ func TestBooksByTypeMatchTheDecisions(t *testing.T) {
 			for _, set := range sets {
 				args = append(args, "--set", set)
 			}
-			if code := run(t.Context(), args, io.Discard, os.Stderr); code != exitOK {
+			if code := run(t.Context(), args, io.Discard, os.Stderr); code != cli.ExitOK {
 				t.Fatalf("exit %d", code)
 			}
 			folder := filepath.Join(dir, "mixed")
@@ -170,11 +171,11 @@ func TestAloneIsFair(t *testing.T) {
 	}
 	if code := run(t.Context(), []string{
 		"simulate", "-q", "-f", path, "--out", dir, "--set", "workload.config.jobs=1", "--set", "round={interval: 0s, on_events: true}",
-	}, io.Discard, os.Stderr); code != exitOK {
+	}, io.Discard, os.Stderr); code != cli.ExitOK {
 		t.Fatalf("exit %d", code)
 	}
 	manifest := filepath.Join(dir, "mixed", quartet.ManifestFile)
-	if code := run(t.Context(), []string{"simulate", "-q", "--from", manifest}, io.Discard, os.Stderr); code != exitOK {
+	if code := run(t.Context(), []string{"simulate", "-q", "--from", manifest}, io.Discard, os.Stderr); code != cli.ExitOK {
 		t.Fatalf("exit %d when repeated", code)
 	}
 	recorded, err := quartet.ReadManifest(manifest)

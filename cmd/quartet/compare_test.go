@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/cmd/internal/cli"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 )
 
@@ -109,11 +110,11 @@ func TestCompareNamesThatAreHostile(t *testing.T) {
 		}
 	}
 	code, _, stderr := line(t, "compare", "runs/fifo", name+"x", "--fail-above", "\x1b[31mred=1%")
-	if code != exitUsage || strings.ContainsAny(stderr, "\x1b\x07") {
+	if code != cli.ExitUsage || strings.ContainsAny(stderr, "\x1b\x07") {
 		t.Errorf("ends with %d: %q", code, stderr)
 	}
 	code, _, stderr = line(t, "compare", "runs/fifo", name+"x")
-	if code != exitUsage || strings.ContainsAny(stderr, "\x1b\x07") {
+	if code != cli.ExitUsage || strings.ContainsAny(stderr, "\x1b\x07") {
 		t.Errorf("ends with %d: %q", code, stderr)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/quartet-sched/quartet/cmd/internal/cli"
 )
 
 // rigid is the default with jobs of known duration, a hundred times faster.
@@ -71,7 +73,7 @@ func digests(t *testing.T, procs int, args []string) map[string]string {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 	dir := t.TempDir()
-	if code := run(t.Context(), append([]string{"simulate", "-q", "--out", dir}, args...), io.Discard, os.Stderr); code != exitOK {
+	if code := run(t.Context(), append([]string{"simulate", "-q", "--out", dir}, args...), io.Discard, os.Stderr); code != cli.ExitOK {
 		t.Fatalf("exit %d", code)
 	}
 	sums := map[string]string{}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
-	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/internal/doctest"
 	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
@@ -27,39 +24,14 @@ import (
 //
 // One that reads published data begins with "```sh data", and is left out where QUARTET_DATA names none.
 
-// docBlock is a fenced block of a page.
-type docBlock struct {
-	line       int // of the fence
-	info, text string
-}
-
-// blocksOf lists the fenced blocks of a page.
-func blocksOf(page string) (blocks []docBlock) {
-	var open *docBlock
-	for i, line := range strings.Split(page, "\n") {
-		info, fence := strings.CutPrefix(strings.TrimLeft(line, " "), "```")
-		switch {
-		case fence && open == nil:
-			open = &docBlock{line: i + 1, info: strings.TrimSpace(info)}
-		case fence:
-			blocks = append(blocks, *open)
-			open = nil
-		case open != nil:
-			open.text += line + "\n"
-		}
-	}
-	return blocks
-}
-
-// pages are those whose blocks are run here. The guides to policies and plugins have tests of their own, which build what
-// they show.
+// pages are those whose blocks are run here.
 func pages(t *testing.T) []string {
 	t.Helper()
-	list, err := filepath.Glob("../../docs/*.md")
+	list, err := doctest.Pages("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(slices.DeleteFunc(list, func(path string) bool { return strings.HasPrefix(filepath.Base(path), "write-a-") }), "../../README.md")
+	return list
 }
 
 // aPage bounds the commands of a page.
@@ -86,19 +58,19 @@ func TestEveryBlockOfEveryPageRuns(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), aPage)
 			defer cancel()
 			run, left := 0, 0
-			for _, b := range blocksOf(string(text)) {
+			for _, b := range doctest.Blocks(string(text)) {
 				shell, reason := shellBlock(t, b)
 				switch {
 				case !shell:
 					continue
 				case reason != "":
 					left++
-					t.Logf("line %d is not run: %s", b.line, reason)
+					t.Logf("line %d is not run: %s", b.Line, reason)
 					continue
 				}
 				run++
-				if out, err := runBlock(ctx, dir, quartet, b.text); err != nil {
-					t.Errorf("line %d: %v\n%s%s", b.line, err, b.text, out)
+				if out, err := runBlock(ctx, dir, quartet, b.Text); err != nil {
+					t.Errorf("line %d: %v\n%s%s", b.Line, err, b.Text, out)
 				}
 			}
 			if run+left > 0 {
@@ -109,15 +81,15 @@ func TestEveryBlockOfEveryPageRuns(t *testing.T) {
 }
 
 // shellBlock reports whether a block holds shell commands, and why they cannot be run here.
-func shellBlock(t *testing.T, b docBlock) (shell bool, reason string) {
+func shellBlock(t *testing.T, b doctest.Block) (shell bool, reason string) {
 	t.Helper()
-	language, how, _ := strings.Cut(b.info, " ")
+	language, how, _ := strings.Cut(b.Info, " ")
 	if language != "sh" {
 		return false, ""
 	}
 	if why, marked := strings.CutPrefix(how, "no-run:"); marked {
 		if strings.TrimSpace(why) == "" {
-			t.Errorf("line %d: no-run without a reason", b.line)
+			t.Errorf("line %d: no-run without a reason", b.Line)
 		}
 		return true, strings.TrimSpace(why)
 	}
@@ -128,7 +100,7 @@ func shellBlock(t *testing.T, b docBlock) (shell bool, reason string) {
 		return true, ""
 	}
 	if how != "" {
-		t.Errorf("line %d: %q is no way to run a block; valid: data, no-run: REASON", b.line, how)
+		t.Errorf("line %d: %q is no way to run a block; valid: data, no-run: REASON", b.Line, how)
 	}
 	return true, ""
 }
@@ -150,56 +122,6 @@ func runBlock(ctx context.Context, dir, quartet, text string) (string, error) {
 		out.Next(n - 4000)
 	}
 	return out.String(), err
-}
-
-// Every YAML block is YAML, and one that is a config, or a part of one, is valid over the default.
-func TestEveryConfigOfEveryPageIsValid(t *testing.T) {
-	keys := []string{"cluster", "name", "output", "pipeline", "plugins", "round", "seed", "version", "workload", "backend"}
-	checked := 0
-	for _, path := range pages(t) {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, b := range blocksOf(string(text)) {
-			language, how, _ := strings.Cut(b.info, " ")
-			if language != "yaml" {
-				continue
-			}
-			var document map[string]any
-			if err := yaml.Unmarshal([]byte(b.text), &document); err != nil {
-				t.Errorf("%s:%d: %v", path, b.line, err)
-				continue
-			}
-			if _, jobs := document["jobs"]; jobs {
-				file := filepath.Join(t.TempDir(), "jobs.yaml")
-				if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				if code, _, stderr := invoke(t, "trace", "info", "--type", "jobs", "--set", "path="+file); code != exitOK {
-					t.Errorf("%s:%d: %s", path, b.line, stderr)
-				}
-				checked++
-				continue
-			}
-			other := slices.ContainsFunc(slices.Collect(maps.Keys(document)), func(key string) bool { return !slices.Contains(keys, key) })
-			if other || strings.HasPrefix(how, "no-run:") {
-				continue
-			}
-			file := filepath.Join(t.TempDir(), "part.yaml")
-			if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := configs.Load(catalog(), configs.Options{Files: []string{"default.yaml", file}}); err != nil {
-				t.Errorf("%s:%d: %v", path, b.line, err)
-			}
-			checked++
-		}
-	}
-	if checked < 3 {
-		t.Errorf("%d configs found, want more: are the blocks still marked as yaml?", checked)
-	}
-	t.Logf("%d configs and job files are valid", checked)
 }
 
 // A block that could be run, of whatever page of the repository, is run by a test or says why it is not.
@@ -231,8 +153,8 @@ func TestEveryBlockIsRunOrSaysWhyNot(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		page := filepath.ToSlash(strings.TrimPrefix(path, "../../"))
-		for _, b := range blocksOf(string(text)) {
-			language, how, _ := strings.Cut(b.info, " ")
+		for _, b := range doctest.Blocks(string(text)) {
+			language, how, _ := strings.Cut(b.Info, " ")
 			if !slices.Contains(code, language) {
 				continue
 			}
@@ -240,22 +162,14 @@ func TestEveryBlockIsRunOrSaysWhyNot(t *testing.T) {
 			why, marked := strings.CutPrefix(how, "no-run:")
 			switch {
 			case marked && strings.TrimSpace(why) == "":
-				t.Errorf("%s:%d: no-run without a reason", page, b.line)
+				t.Errorf("%s:%d: no-run without a reason", page, b.Line)
 			case !marked && !slices.Contains(run[page], language):
-				t.Errorf("%s:%d: no test runs this block of %s; run it, or write no-run: and the reason", page, b.line, language)
+				t.Errorf("%s:%d: no test runs this block of %s; run it, or write no-run: and the reason", page, b.Line, language)
 			}
 		}
 		return err
 	})
 	if err != nil || found < 50 {
 		t.Errorf("%d blocks found, %v", found, err)
-	}
-}
-
-func TestBlocksOf(t *testing.T) {
-	page := "text\n```sh no-run: why\na\n\nb\n```\n```\nplain\n```\n    ```sh\n    c\n    ```\n"
-	want := []docBlock{{2, "sh no-run: why", "a\n\nb\n"}, {7, "", "plain\n"}, {10, "sh", "    c\n"}}
-	if got := blocksOf(page); !slices.Equal(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet/cmd/internal/cli"
+	"github.com/quartet-sched/quartet/cmd/internal/operate"
 )
 
 // needsProcesses skips a test that runs processes on this machine for seconds where it cannot, or is not to.
@@ -48,7 +51,7 @@ func goLive(t *testing.T, config string) *liveRun {
 	go func() {
 		defer close(l.ends)
 		var stdout, stderr bytes.Buffer
-		if code := run(ctx, []string{"run", "-q", "-f", file, "--out", dir, "--metrics", "off"}, &stdout, &stderr); code != exitOK && code != exitInterrupted {
+		if code := run(ctx, []string{"run", "-q", "-f", file, "--out", dir, "--metrics", "off"}, &stdout, &stderr); code != cli.ExitOK && code != cli.ExitInterrupted {
 			t.Errorf("run: exit code %d: %s", code, &stderr)
 		}
 	}()
@@ -64,7 +67,7 @@ func goLive(t *testing.T, config string) *liveRun {
 // ask is what a command says of the run; an error where there is none, or no more.
 func (l *liveRun) ask(args ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
-	if code := run(l.Context(), append(args, "-q", "--out", l.dir, "--run", "live"), &stdout, &stderr); code != exitOK {
+	if code := run(l.Context(), append(args, "-q", "--out", l.dir, "--run", "live"), &stdout, &stderr); code != cli.ExitOK {
 		return nil, fmt.Errorf("%q: exit code %d: %s", args, code, &stderr)
 	}
 	return stdout.Bytes(), nil
@@ -159,7 +162,7 @@ func (l *liveRun) submit(running int, sizes map[string]int, names ...string) {
 func (l *liveRun) drainAsPlanned(node string) int {
 	l.Helper()
 	before := l.seats()
-	var plan whatIfFile
+	var plan operate.WhatIfFile
 	l.read(&plan, "plan", "--drain", node, "--draws", "2", "--horizon", "1m")
 	named := map[string]string{}
 	for _, m := range plan.NextRound {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quartet-sched/quartet/cmd/internal/cli"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/internal/refdata"
 	"github.com/quartet-sched/quartet/lab/study"
@@ -68,8 +69,8 @@ func TestEmbeddedStudiesAreValid(t *testing.T) {
 				t.Errorf("its name is %q", s.Name)
 			}
 			refdata.Path(t, "data")
-			var env environment
-			got, err := s.Count(t.Context(), study.Options{Catalog: catalog(), Build: "test", Config: configs.Options{Env: env.lookup}})
+			var env cli.Environment
+			got, err := s.Count(t.Context(), study.Options{Catalog: catalog(), Build: "test", Config: configs.Options{Env: env.Lookup}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/quartet-sched/quartet/cmd/internal/cli"
 )
 
 // runner is a `quartet run` in a process of its own.
@@ -98,7 +100,7 @@ func TestThePolicyIsKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the local backend is for Linux; run the tests there")
 	}
-	for onFailure, code := range map[string]int{"fail": exitFailed, "restart": 0} {
+	for onFailure, code := range map[string]int{"fail": cli.ExitFailed, "restart": 0} {
 		t.Run(onFailure, func(t *testing.T) {
 			dir := t.TempDir()
 			write := func(name, text string) {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quartet-sched/quartet/cmd/internal/operate"
 )
 
 var (
@@ -76,7 +78,7 @@ func (l *liveRun) watch() (f foretoldEnds) {
 				f.shown[j.Job] = append(list, band)
 			}
 		}
-		var forecast forecastFile
+		var forecast operate.ForecastFile
 		if look%20 != 5 {
 			continue
 		}

@@ -1,39 +1,7 @@
-// Command quartet composes a GPU-cluster scheduler from four parts, simulates it, and runs it.
+// Command quartet composes a GPU-cluster scheduler from four parts, simulates it, and runs it on this machine. What is on a Kubernetes
+// cluster it hands to quartet-kubernetes.
 package main
 
-import (
-	"context"
-	"os"
-	"os/signal"
-	"syscall"
-	"time"
+import "github.com/quartet-sched/quartet/cmd/internal/program"
 
-	"github.com/quartet-sched/quartet/core/backend/local"
-)
-
-func main() {
-	local.KeepIfAsked()
-	local.StandInIfAsked(wallClock{})
-	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if len(os.Args) < 2 || os.Args[1] != "run" || isTerminal(os.Stderr) {
-		ends = append(ends, syscall.SIGHUP) // to a run without a terminal it says that the config was changed
-	}
-	os.Exit(run(untilSignal(ends), os.Args[1:], os.Stdout, os.Stderr))
-}
-
-// sameSignal is how long after a signal another counts as the same one: some programs that end others, such as timeout, send two.
-const sameSignal = 500 * time.Millisecond
-
-// untilSignal returns a context that the first of these signals ends. A later one kills.
-func untilSignal(ends []os.Signal) context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, ends...)
-	go func() {
-		<-asked
-		cancel()
-		time.Sleep(sameSignal)
-		signal.Stop(asked)
-	}()
-	return ctx
-}
+func main() { program.Main(program.Light()) }

@@ -19,8 +19,10 @@ type mixing struct {
 	steps   float64
 }
 
-func (m *mixing) Phases() int                 { return 3 }
-func (m *mixing) PhaseEnd(phase int) float64  { return m.steps * float64(phase+1) / 3 }
+func (m *mixing) Phases() int { return 3 }
+
+func (m *mixing) PhaseEnd(phase int) float64 { return m.steps * float64(phase+1) / 3 }
+
 func (m *mixing) StepsLeft(phase int) float64 { return m.steps * float64(3-phase) / 3 }
 
 func (m *mixing) Rate(_ int, c workload.Running) float64 {

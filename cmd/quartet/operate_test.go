@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,7 +25,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -69,12 +67,16 @@ func (o *operated) ReadLog(_ context.Context, l backend.Log, to io.Writer) error
 }
 
 func (*operated) WriteSnapshot(context.Context, io.Writer) error { return nil }
-func (o *operated) Present() float64                             { return o.elapsed }
+
+func (o *operated) Present() float64 { return o.elapsed }
+
 func (*operated) Next(context.Context, core.Wake) (core.Observation, error) {
 	return core.Observation{}, io.EOF
 }
+
 func (*operated) Apply(context.Context, []core.Change) error { return nil }
-func (*operated) Capabilities() []core.Capability            { return nil }
+
+func (*operated) Capabilities() []core.Capability { return nil }
 
 // scheduler serves a run "local" below a folder that becomes the working one: a job that lost its devices to another, and
 // one that never fits.
@@ -119,9 +121,8 @@ func scheduler(t *testing.T, o *operated, more ...core.Event) {
 		}
 	}
 	o.elapsed = 70
-	var f serveFlags
-	server, err := f.serve(filepath.Join("runs", "local", "live"), o, board, nil, log)
-	if err != nil {
+	server := control.NewServer(o, board, log)
+	if err := server.ServeSocket(filepath.Join("runs", "local", "live", control.SocketName)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -369,50 +370,21 @@ round      at  what             by                   where or why
 	}
 }
 
-// FuzzReadDecisions holds the reader of decisions.jsonl to its word: whatever the file holds, it tells of the job or of what
-// is wrong.
-func FuzzReadDecisions(f *testing.F) {
-	f.Add([]byte(`{"round":1,"t_s":0,"job":"a","action":"start","seats":[["n","0,1"]],"by":"p"}` + "\n" + `{"round":2,"t_s":3,"job":"a","event":"job_finished"}`))
-	f.Add([]byte(`{"job":"a","verdict":"reject","reason":"exceeds_cluster","wanted":9,"available":8,"unit":"devices"}`))
-	f.Add([]byte(`{"job":"a","seats":[[]],"t_s":1e300}` + "\n\n" + `{}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "decisions.jsonl"), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		d, err := readDecisions(dir, "a")
-		if err != nil {
-			if _, ok := errors.AsType[core.Diagnostics](err); !ok {
-				t.Fatalf("%v is no diagnostic", err)
-			}
-			return
-		}
-		if n := len(d.GetDecisions()); n == 0 || n > keptHistory || d.GetJob().GetState() == "" && !slices.Contains([]string{core.Tune.String(), core.JobProgressed.String()}, d.GetDecisions()[n-1].GetWhat()) {
-			t.Errorf("%d decisions leave the job %q", n, d.GetJob().GetState())
-		}
-		a := &app{stdout: io.Discard, format: render.Text}
-		if err := a.writeExplanation(d, nil); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // A scheduler that listens on TCP answers whoever shows a certificate, here the one of its authority itself.
 func TestOperateOverTCP(t *testing.T) {
 	dir := t.TempDir()
 	files := selfSigned(t, dir)
-	o := &operated{}
-	f := serveFlags{listen: "127.0.0.1:0", tlsFlags: tlsFlags{files}}
 	if err := os.Mkdir(filepath.Join(dir, "s"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.bind(t.Context()); err != nil {
+	bound, err := control.ListenTLS(t.Context(), "127.0.0.1:0", files)
+	if err != nil {
 		t.Fatal(err)
 	}
-	address := f.bound.Addr().String()
+	address := bound.Addr().String()
 	t.Chdir(dir)
-	server, err := f.serve("s", o, control.NewBoard(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()), nil, slog.New(slog.DiscardHandler))
-	if err != nil {
+	server := control.NewServer(&operated{}, control.NewBoard(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()), slog.New(slog.DiscardHandler))
+	if err := server.ServeTLS(bound); err != nil {
 		t.Fatal(err)
 	}
 	flags := []string{"--server", address, "--tls-cert", files.Certificate, "--tls-key", files.Key, "--tls-ca", files.Authority}
@@ -420,9 +392,9 @@ func TestOperateOverTCP(t *testing.T) {
 	if want := "node,accelerator,rack,devices,used,health\nt4-0,t4,,4,0,ready\n"; code != 0 || stdout != want {
 		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
 	}
-	second := serveFlags{listen: address, tlsFlags: tlsFlags{files}}
-	if _, told := errors.AsType[core.Diagnostics](second.bind(t.Context())); !told {
-		t.Error("an address that is taken is bound, or not told of as what the user gave")
+	code, _, stderr = invoke(t, append([]string{"run", "--out", dir, "--listen", address}, flags[2:]...)...)
+	if code != 2 || !strings.HasPrefix(stderr, "--listen: ") {
+		t.Errorf("exit code %d for an address that is taken, %s", code, stderr)
 	}
 	if err := server.Close(); err != nil {
 		t.Error(err)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quartet-sched/quartet/cmd/internal/operate"
 )
 
 // file writes a file into the folder of the run.
@@ -55,9 +57,9 @@ jobs:
 	seats := l.seats()
 	for job, loses := range map[string]bool{"forgets": true, "keeps": false} {
 		node, _, _ := strings.Cut(seats[job], ":")
-		var plan whatIfFile
+		var plan operate.WhatIfFile
 		l.read(&plan, "plan", "--drain", node, "--draws", "4")
-		at := slices.IndexFunc(plan.Jobs, func(j whatIfJobFile) bool { return j.Job == job })
+		at := slices.IndexFunc(plan.Jobs, func(j operate.WhatIfJobFile) bool { return j.Job == job })
 		if at < 0 || plan.Jobs[at].EndWith == nil || plan.Jobs[at].EndWithout == nil {
 			t.Fatalf("%s is not foreseen: %+v", job, plan.Jobs)
 		}
@@ -86,9 +88,9 @@ synthesizer: {own: fifo, every: 1, pause: 60s, horizon: 24h, draws: 8, candidate
 	}
 	check := func(composition string) {
 		t.Helper()
-		var forecast forecastFile
+		var forecast operate.ForecastFile
 		l.read(&forecast, "forecast", "--draws", "2", "--rehearsals", "0")
-		var plan whatIfFile
+		var plan operate.WhatIfFile
 		l.read(&plan, "plan", "--drain", "spare", "--draws", "2", "--horizon", "1h")
 		want := fmt.Sprintf("%q is taken to decide from now on", composition)
 		for of, notes := range map[string][]string{"forecast": forecast.Notes, "plan": plan.Notes} {
@@ -96,7 +98,7 @@ synthesizer: {own: fifo, every: 1, pause: 60s, horizon: 24h, draws: 8, candidate
 				t.Errorf("%s notes %q, want one that begins with %s", of, notes, want)
 			}
 		}
-		at := slices.IndexFunc(forecast.Jobs, func(j forecastJob) bool { return j.Job == "long-0" })
+		at := slices.IndexFunc(forecast.Jobs, func(j operate.ForecastJob) bool { return j.Job == "long-0" })
 		waits := forecast.Jobs[at].Position != nil
 		if want := composition == "srtf"; waits != want || waits && *forecast.Jobs[at].Position <= 10 {
 			t.Errorf("by %s, a long job is forecast as %+v", composition, forecast.Jobs[at])

@@ -22,6 +22,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/cmd/internal/cli"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/plugins/faulty"
 	"github.com/quartet-sched/quartet/plugins/host"
@@ -135,7 +136,7 @@ func faultyRun(t *testing.T, mode string, earlier bool, stages ...faultyStage) (
 				t.Fatal(err)
 			}
 		}
-		if code, said = start(t, dir, temporary, args); code != exitOK {
+		if code, said = start(t, dir, temporary, args); code != cli.ExitOK {
 			t.Fatalf("the earlier run: exit code %d; it said:\n%.4000s", code, said)
 		}
 		for _, file := range done {
@@ -159,8 +160,8 @@ func faultyRun(t *testing.T, mode string, earlier bool, stages ...faultyStage) (
 		t.Errorf("processes left: %v", left)
 	}
 	begun := !strings.Contains(said, "nothing was written")
-	checkResults(t, results, code != exitOK && begun)
-	if code == exitOK {
+	checkResults(t, results, code != cli.ExitOK && begun)
+	if code == cli.ExitOK {
 		checkCompleted(t, filepath.Join(results, "jobs.csv"))
 	}
 	if t.Failed() {
@@ -381,12 +382,12 @@ func TestPluginFaults(t *testing.T) {
 				stage: tc.stage, faults: faults, onFailure: tc.onFailure, restarts: 2,
 				once: tc.onFailure != string(host.Fallback) || tc.harmless,
 			})
-			want, words := exitOK, ""
+			want, words := cli.ExitOK, ""
 			switch {
 			case tc.harmless:
 				words = map[string]string{"print": `msg="a word on stdout" plugin=faulty`, "odd_log": `level=ERROR msg="an odd entry" plugin=faulty`, "flood": "left out"}[tc.fault]
 			case fails:
-				want, words = exitFailed, `plugin "faulty"`
+				want, words = cli.ExitFailed, `plugin "faulty"`
 			case tc.onFailure == string(host.Restart):
 				words = "restarting a plugin"
 			default:
@@ -414,8 +415,8 @@ func TestPluginFaultSequences(t *testing.T) {
 			}
 			stages, mayFail := drawFaults(rng, mode)
 			code, said := faultyRun(t, mode, mayFail, stages...)
-			failed := code == exitFailed && strings.Contains(said, `plugin "faulty"`)
-			if code != exitOK && (!failed || !mayFail) {
+			failed := code == cli.ExitFailed && strings.Contains(said, `plugin "faulty"`)
+			if code != cli.ExitOK && (!failed || !mayFail) {
 				t.Errorf("%s with %+v: exit code %d, may fail: %v; said:\n%.4000s", mode, stages, code, mayFail, said)
 			}
 		})

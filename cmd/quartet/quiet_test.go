@@ -19,8 +19,10 @@ type still struct{}
 func (still) Next(context.Context, core.Wake) (core.Observation, error) {
 	return core.Observation{}, io.EOF
 }
+
 func (still) Apply(context.Context, []core.Change) error { return nil }
-func (still) Capabilities() []core.Capability            { return nil }
+
+func (still) Capabilities() []core.Capability { return nil }
 
 // TestAQuietRoundAllocatesNothing holds rounds, all stages and all records included, in which nothing changed.
 func TestAQuietRoundAllocatesNothing(t *testing.T) {

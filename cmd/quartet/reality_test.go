@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/quartet-sched/quartet/cmd/internal/cli"
 )
 
 // A trace that is replayed comes to what its simulation says. tools/reality compares more jobs, more closely.
@@ -67,7 +69,7 @@ type replayOutcome struct {
 func outcomeOf(t *testing.T, args ...string) (o replayOutcome) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), append(args, "-q", "-o", "json"), &stdout, &stderr); code != exitOK {
+	if code := run(t.Context(), append(args, "-q", "-o", "json"), &stdout, &stderr); code != cli.ExitOK {
 		t.Fatalf("%q: exit code %d: %s", args, code, &stderr)
 	}
 	if err := json.Unmarshal(stdout.Bytes(), &o); err != nil {

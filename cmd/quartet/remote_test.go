@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/cmd/internal/cli"
+	"github.com/quartet-sched/quartet/cmd/internal/operate"
+	"github.com/quartet-sched/quartet/cmd/internal/plugin"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
@@ -47,9 +50,9 @@ func serveIfAsked() {
 	if os.Args[2] == testPoliciesID {
 		sdk.Main(testPolicies()...)
 	}
-	f, err := builtInPolicy(os.Args[2])
+	f, err := plugin.BuiltInPolicy(catalog(), os.Args[2])
 	if err != nil {
-		os.Exit(exitUsage)
+		os.Exit(cli.ExitUsage)
 	}
 	sdk.Main(f)
 }
@@ -162,7 +165,7 @@ func jobsThroughTheWire(config string) int {
 
 func TestSameBytesThroughTheWire(t *testing.T) {
 	for _, name := range shippedConfigs(t) {
-		if name == runConfig || name == "elastic.yaml" || name == "pools.yaml" || name == "shares.yaml" {
+		if name == operate.RunConfig || name == "elastic.yaml" || name == "pools.yaml" || name == "shares.yaml" {
 			continue // they run commands, on a clock of their own
 		}
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/quartet-sched/quartet/cmd/internal/cli"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/internal/refdata"
 )
@@ -32,7 +33,7 @@ func simulated(t testing.TB, config string, sets ...string) (*metrics.Summary, m
 		args = append(args, "--set", set)
 	}
 	var stdout, stderr bytes.Buffer
-	if code := run(context.Background(), args, &stdout, &stderr); code != exitOK {
+	if code := run(context.Background(), args, &stdout, &stderr); code != cli.ExitOK {
 		t.Fatalf("%v: exit %d\n%s", args, code, stderr.String())
 	}
 	var summary metrics.Summary

@@ -10,11 +10,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/cmd/internal/cli"
 )
 
 // countdown is a context that is cancelled when it was asked so many times: a Ctrl-C at a known round.
@@ -35,8 +35,8 @@ func TestInterruptKeepsPartialResults(t *testing.T) {
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
 	ctx := &countdown{Context: t.Context(), left: 160 + 2*30} // one for each generated job, two for each round
-	if code := run(ctx, []string{"simulate", "--out", dir, "-o", "json"}, &stdout, &stderr); code != exitInterrupted {
-		t.Fatalf("exit code %d, want %d: %s", code, exitInterrupted, &stderr)
+	if code := run(ctx, []string{"simulate", "--out", dir, "-o", "json"}, &stdout, &stderr); code != cli.ExitInterrupted {
+		t.Fatalf("exit code %d, want %d: %s", code, cli.ExitInterrupted, &stderr)
 	}
 	if !regexp.MustCompile(`(?m)^error: interrupted at \d+[hm] \d+[ms]; the results are those up to then$`).MatchString(stderr.String()) {
 		t.Errorf("stderr does not tell of the interrupt: %s", &stderr)
@@ -67,8 +67,8 @@ func TestInterruptKeepsPartialResults(t *testing.T) {
 func TestInterruptBeforeTheRunWritesNothing(t *testing.T) {
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
-	if code := run(&countdown{Context: t.Context()}, []string{"simulate", "--out", dir}, &stdout, &stderr); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d: %s", code, exitInterrupted, &stderr)
+	if code := run(&countdown{Context: t.Context()}, []string{"simulate", "--out", dir}, &stdout, &stderr); code != cli.ExitInterrupted {
+		t.Errorf("exit code %d, want %d: %s", code, cli.ExitInterrupted, &stderr)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("the folder holds %v, %v; want nothing", entries, err)
@@ -94,8 +94,8 @@ func TestUnwritableOutputFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), []string{"simulate", "--out", file}, &stdout, &stderr); code != exitFailed {
-		t.Errorf("exit code %d, want %d: %s", code, exitFailed, &stderr)
+	if code := run(t.Context(), []string{"simulate", "--out", file}, &stdout, &stderr); code != cli.ExitFailed {
+		t.Errorf("exit code %d, want %d: %s", code, cli.ExitFailed, &stderr)
 	}
 	if !strings.HasPrefix(stderr.String(), "error: make the output folder: ") {
 		t.Errorf("stderr = %q", &stderr)
@@ -114,53 +114,9 @@ func TestUnwritableStdoutFails(t *testing.T) {
 	for name, args := range commands {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
-			if code := run(t.Context(), args, closedPipe{}, &stderr); code != exitFailed {
-				t.Errorf("exit code %d, want %d: %s", code, exitFailed, &stderr)
+			if code := run(t.Context(), args, closedPipe{}, &stderr); code != cli.ExitFailed {
+				t.Errorf("exit code %d, want %d: %s", code, cli.ExitFailed, &stderr)
 			}
 		})
 	}
-}
-
-func TestProgressIsShownAndTakenAway(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	for name, tc := range map[string]struct {
-		all   int
-		after time.Duration
-		drawn bool
-	}{"jobs": {10, 0, true}, "simulations": {-1, 0, true}, "not for long": {-1, time.Hour, false}} {
-		t.Run(name, func(t *testing.T) {
-			drawn := &noted{some: make(chan struct{})}
-			p := &progress{}
-			p.show(drawn, name, tc.all, tc.after)
-			p.count()
-			if tc.drawn {
-				select {
-				case <-drawn.some:
-				case <-time.After(time.Minute):
-					t.Fatal("nothing is drawn")
-				}
-			}
-			p.stop()
-			p.stop()
-			switch text := drawn.text.String(); {
-			case strings.Contains(text, "\n"):
-				t.Errorf("the bar leaves a line behind: %q", text)
-			case (text != "") != tc.drawn, tc.drawn && !strings.Contains(text, name):
-				t.Errorf("drawn is %q", text)
-			}
-		})
-	}
-}
-
-// noted notes what is written, and tells when something is.
-type noted struct {
-	text bytes.Buffer
-	some chan struct{}
-}
-
-func (n *noted) Write(text []byte) (int, error) {
-	if n.text.Len() == 0 && len(text) > 0 {
-		close(n.some)
-	}
-	return n.text.Write(text)
 }

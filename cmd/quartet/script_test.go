@@ -15,6 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/quartet-sched/quartet/cmd/internal/cli"
 	"github.com/quartet-sched/quartet/core/backend/local"
 )
 
@@ -22,10 +23,21 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 
 func TestMain(m *testing.M) {
 	local.KeepIfAsked()
-	local.StandInIfAsked(wallClock{})
+	local.StandInIfAsked(cli.WallClock{})
+	actAsQuartetIfAsked()
 	serveIfAsked()
 	serveFaultyIfAsked()
 	testscript.Main(m, map[string]func(){"quartet": main, "job": job, "trial": trial, "seeker": seeker})
+}
+
+// actAsQuartet is set in the environment of a process of the test binary that is to be the program.
+const actAsQuartet = "TEST_AS_QUARTET"
+
+// actAsQuartetIfAsked is the program where a test says so.
+func actAsQuartetIfAsked() {
+	if os.Getenv(actAsQuartet) != "" {
+		main()
+	}
 }
 
 func TestScripts(t *testing.T) {

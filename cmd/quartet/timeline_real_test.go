@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quartet-sched/quartet/cmd/internal/cli"
 )
 
 // A run of real processes is recorded as a simulation is: when it is interrupted, and from its beginning when it goes on.
@@ -35,7 +37,7 @@ jobs:
 		var stdout, stderr bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		if code == exitInterrupted {
+		if code == cli.ExitInterrupted {
 			time.AfterFunc(3*time.Second, cancel)
 		}
 		if got := run(ctx, args, &stdout, &stderr); got != code {
@@ -56,9 +58,9 @@ jobs:
 			}
 		}
 	}
-	check(exitInterrupted, "finished", "failed", "unfinished")
+	check(cli.ExitInterrupted, "finished", "failed", "unfinished")
 	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	check(exitOK, "finished", "failed", "interrupted")
+	check(cli.ExitOK, "finished", "failed", "interrupted")
 }

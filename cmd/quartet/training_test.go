@@ -22,7 +22,8 @@ type training struct {
 	iterations  float64 // of an epoch, at the initial batch
 }
 
-func (m *training) Phases() int                { return len(m.epochs) }
+func (m *training) Phases() int { return len(m.epochs) }
+
 func (m *training) PhaseEnd(phase int) float64 { return float64(phase+1) * m.iterations }
 
 func (m *training) StepsLeft(phase int) (steps float64) {

@@ -289,9 +289,9 @@ func TestTheDoorIsSmall(t *testing.T) {
 	}
 }
 
-// A plugin and what simulates need no cluster, and link nothing of its clients.
+// A plugin, what simulates and the program without Kubernetes need no cluster, and link nothing of its clients.
 func TestPluginsLinkNoClient(t *testing.T) {
-	for _, what := range []string{"/plugins/sdk", "/plugins/examples/...", "/core/sim"} {
+	for _, what := range []string{"/plugins/sdk", "/plugins/examples/...", "/core/sim", "/cmd/quartet"} {
 		text, err := exec.Command("go", "list", "-deps", module+what).Output()
 		if err != nil || len(text) == 0 {
 			t.Fatal(what, err)
@@ -309,8 +309,40 @@ func TestImportFault(t *testing.T) {
 		folder, imported string
 		wantFault        bool
 	}{
-		{"core/sim", []string{"core", "core/backend", "core/interference", "core/mig", "core/restart", "core/workload", "core/goodput"}},
-		{"core/interference", []string{"core"}},
+		"a stage imports core":                {"allocation", module + "/core", false},
+		"a sub-package imports its stage":     {"allocation/pollux", module + "/allocation", false},
+		"a stage imports another":             {"allocation", module + "/placement", true},
+		"a stage imports the simulator":       {"placement", module + "/core/sim", true},
+		"a stage imports the configs":         {"admission", module + "/configs", true},
+		"core imports a part of itself":       {"core", module + "/core/sim", true},
+		"core imports a stage":                {"core", module + "/elasticity", true},
+		"the simulator imports core":          {"core/sim", module + "/core", false},
+		"the simulator imports a stage":       {"core/sim", module + "/allocation", true},
+		"metrics import the simulator":        {"core/metrics", module + "/core/sim", true},
+		"configs import a stage":              {"configs", module + "/admission", true},
+		"a policy imports the suites":         {"allocation", module + "/core/coretest", true},
+		"the command runs the suites":         {"cmd/quartet", module + "/core/coretest", false},
+		"tests of policies share the suites":  {"policykit/policytest", module + "/core/coretest", false},
+		"a policy imports its tests' helpers": {"allocation", module + "/policykit/policytest", true},
+		"a plugin imports core":               {"plugins/sdk", module + "/core", false},
+		"a plugin imports configs":            {"plugins/host", module + "/configs", true},
+		"an experiment draws as Go did":       {"placement/score/inflation", module + "/internal/gorand", false},
+		"a placer draws as Go did":            {"placement/score", module + "/internal/gorand", true},
+		"a keeper imports its scheduler":      {"core/backend/local/keeper", module + "/core/backend/local", true},
+		"a scheduler imports its keeper":      {"core/backend/local", module + "/core/backend/local/keeper", false},
+		"the door imports a stage":            {".", module + "/allocation/pollux", false},
+		"the door imports real processes":     {".", module + "/core/backend/local", true},
+		"the door imports the command line":   {".", module + "/cmd/quartet", true},
+		"the door imports plugin hosts":       {".", module + "/plugins/host", true},
+		"the command imports the door":        {"cmd/quartet", module, false},
+		"a stage imports the door":            {"allocation", module, true},
+		"cmd imports a stage":                 {"cmd/quartet", module + "/allocation", false},
+		"core imports cobra":                  {"core", "github.com/spf13/cobra", true},
+		"a room that the list does not know":  {"extras", module + "/core", true},
+		"anyone imports the library":          {"extras", "strings", false},
+		"acceptance goes by the door":         {"internal/doortest", module, false},
+		"acceptance reaches past the door":    {"internal/doortest", module + "/internal/engine", true},
+		"a study reaches past the door":       {"lab/study", module + "/internal/engine", true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

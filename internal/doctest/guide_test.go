@@ -1,4 +1,3 @@
-// Package doctest holds the guides to what they say: their code is compiled and run.
 package doctest
 
 import (

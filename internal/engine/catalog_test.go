@@ -4,12 +4,14 @@ import (
 	"github.com/quartet-sched/quartet/admission"
 	"github.com/quartet-sched/quartet/allocation"
 	"github.com/quartet-sched/quartet/allocation/pollux"
+	"github.com/quartet-sched/quartet/allocation/tiresias"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
+	"github.com/quartet-sched/quartet/elasticity/scaler"
 	"github.com/quartet-sched/quartet/placement"
 )
 
@@ -18,10 +20,10 @@ func catalog() configs.Catalog {
 	return configs.Catalog{
 		Workload:   []core.Factory[workload.Source]{workload.NewGenerated()},
 		Admission:  []core.Factory[core.Admitter]{admission.NewAcceptAll()},
-		Allocation: []core.Factory[core.Allocator]{allocation.NewFIFO(), allocation.NewLAS(), allocation.NewTiresias(), pollux.New()},
+		Allocation: []core.Factory[core.Allocator]{allocation.NewFIFO(), allocation.NewLAS(), tiresias.New(), pollux.New()},
 		Placement:  []core.Factory[core.Placer]{placement.NewConsolidated(), placement.NewProposed()},
 		Elasticity: []core.Factory[core.Elasticity]{elasticity.NewFixed(), elasticity.NewGoodput()},
-		Scaler:     []core.Factory[core.ClusterScaler]{elasticity.NewNone()},
+		Scaler:     []core.Factory[core.ClusterScaler]{scaler.NewNone()},
 		Backend:    []core.Factory[backend.Opener]{sim.NewSimulator()},
 	}
 }

@@ -104,7 +104,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", b.dir, "./cmd/quartet")
+	build := exec.CommandContext(ctx, "go", "build", "-o", b.dir, "./cmd/quartet", "./cmd/quartet-kubernetes")
 	if text, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build: %w\n%s", err, text)
 	}

@@ -1,0 +1,149 @@
+package operate
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quartet-sched/quartet/cmd/internal/cli"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/control/controlv1"
+)
+
+// keptHistory is how many decisions of a recorded run are told of a job, the last ones.
+const keptHistory = 50
+
+// decisionLine is a line of decisions.jsonl, as far as it is about a job.
+type decisionLine struct {
+	Round     uint32      `json:"round"`
+	AtSeconds float64     `json:"t_s"`
+	Job       string      `json:"job"`
+	Event     string      `json:"event"`
+	Verdict   string      `json:"verdict"`
+	Action    string      `json:"action"`
+	Reason    string      `json:"reason"`
+	Wanted    float64     `json:"wanted"`
+	Available float64     `json:"available"`
+	Unit      string      `json:"unit"`
+	Expected  float64     `json:"expected_s"`
+	Message   string      `json:"message"`
+	Cause     string      `json:"cause"`
+	By        string      `json:"by"`
+	Seats     [][2]string `json:"seats"`
+	With      []string    `json:"with"`
+
+	BatchPerDevice     uint32  `json:"batch_per_device"`
+	AccumulationSteps  uint32  `json:"accumulation_steps"`
+	LearningRateFactor float64 `json:"learning_rate_factor"`
+}
+
+// readDecisions finds in the decisions of a recorded run what was last decided about a job.
+func readDecisions(dir, job string) (*controlv1.DescribeResponse, error) {
+	path := filepath.Join(dir, "decisions.jsonl")
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, cli.Problem(path, "no such file", "a run writes it when output.write lists decisions")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	d := &controlv1.DescribeResponse{Job: &controlv1.Job{Name: job}}
+	names := make(map[string]bool)
+	in := bufio.NewReader(file)
+	for n := 1; ; n++ {
+		text, err := in.ReadBytes('\n')
+		if len(bytes.TrimSpace(text)) > 0 {
+			var l decisionLine
+			if wrong := json.Unmarshal(text, &l); wrong != nil {
+				return nil, core.Diagnostics{{Position: core.Position{File: path, Line: n}, Summary: "no decision: " + wrong.Error()}}
+			}
+			d.NowSeconds = max(d.NowSeconds, l.AtSeconds)
+			if l.Job == job {
+				l.follow(d)
+			} else if l.Job != "" {
+				names[l.Job] = true
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %q: %w", path, err)
+		}
+	}
+	if len(d.GetDecisions()) == 0 {
+		hint := ""
+		if nearest := core.Nearest(job, slices.Sorted(maps.Keys(names))); nearest != "" {
+			hint = fmt.Sprintf("did you mean %q?", nearest)
+		}
+		return nil, cli.Problem(path, fmt.Sprintf("tells of no job %q", job), hint)
+	}
+	return d, nil
+}
+
+// follow takes in one decision, and where it leaves the job.
+func (l *decisionLine) follow(d *controlv1.DescribeResponse) {
+	one := &controlv1.Decision{
+		Round: l.Round, AtSeconds: l.AtSeconds, What: l.Event + l.Verdict + l.Action, By: l.By, Reason: l.Reason, Message: l.Message,
+		Wanted: l.Wanted, Available: l.Available, Unit: l.Unit, ExpectedSeconds: l.Expected,
+		With: l.With,
+	}
+	for _, s := range l.Seats {
+		seat := &controlv1.Seat{Node: s[0]}
+		for device := range strings.SplitSeq(s[1], ",") {
+			if n, err := strconv.ParseUint(device, 10, 32); err == nil {
+				seat.Devices = append(seat.Devices, uint32(n))
+			}
+		}
+		one.Seats = append(one.Seats, seat)
+	}
+	if l.BatchPerDevice != 0 || l.AccumulationSteps != 0 || l.LearningRateFactor != 0 {
+		one.Tuning = &controlv1.Tuning{
+			BatchPerDevice: l.BatchPerDevice, AccumulationSteps: l.AccumulationSteps, LearningRateFactor: l.LearningRateFactor,
+		}
+	}
+	if d.Decisions = append(d.GetDecisions(), one); len(d.GetDecisions()) > keptHistory {
+		d.Decisions = d.GetDecisions()[1:]
+	}
+	j := d.GetJob()
+	switch one.GetWhat() {
+	case core.JobFinished.String(), core.Finish.String(), core.End.String():
+		j.State = core.Completed.String()
+	case core.JobFailed.String():
+		j.State, j.Message = core.Failed.String(), l.Message
+	case core.JobCancelled.String():
+		j.State = core.Cancelled.String()
+	case core.Reject.String():
+		j.State = core.Rejected.String()
+	case core.Start.String(), core.Move.String():
+		j.State, j.Seats = core.Running.String(), one.GetSeats()
+	case core.Tune.String():
+		return
+	case core.Pause.String():
+		j.State = core.Pending.String()
+	case core.JobProgressed.String(): // it begins again
+		j.Message = l.Message
+		j.Failures++
+		return
+	default:
+		j.State = core.Waiting.String()
+	}
+	if j.Reason = l.Reason; one.GetWhat() == core.JobInterrupted.String() {
+		j.Message = l.Message
+		cause, _ := core.ParseCause(l.Cause) // absent from a run of before, and unknown then
+		j.Reason, one.Reason = cause.Reason().String(), cause.Reason().String()
+	}
+	if j.GetState() != core.Running.String() {
+		j.Seats = nil
+	}
+}
