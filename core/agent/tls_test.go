@@ -178,15 +178,15 @@ func TestHandshakesThatNeverEnd(t *testing.T) {
 }
 
 // A machine that opens many connections makes room for others by its own.
-func TestStrangersMakeRoomByMachine(t *testing.T) {
-	on := func(machines ...string) (all []stranger) {
+func TestUnknownClientsMakeRoomByMachine(t *testing.T) {
+	on := func(machines ...string) (all []unknownClient) {
 		for _, m := range machines {
-			all = append(all, stranger{machine: m})
+			all = append(all, unknownClient{machine: m})
 		}
 		return all
 	}
 	cases := map[string]struct {
-		all  []stranger
+		all  []unknownClient
 		want int
 	}{
 		"one machine":      {on("a", "a", "a"), 0},
@@ -382,7 +382,7 @@ func TestConnectionsOfAMember(t *testing.T) {
 }
 
 // What a job said last arrives, also when it hangs up at once and was just told something that it does not read any more.
-func TestLastWordsArrive(t *testing.T) {
+func TestTheFinalReportArrives(t *testing.T) {
 	r := tlsPlace(t, newAuthority(t))
 	s := r.start(t, "train")
 	for range 50 {

@@ -74,9 +74,9 @@ func TestCrashesAreToldApart(t *testing.T) {
 			if diff := cmp.Diff([]string{"job_failed j"}, seen(t, b)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			got, _ := b.lastWord(b.jobs[0])
+			got, _ := b.finalReport(b.jobs[0])
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("last word (-want +got):\n%s", diff)
+				t.Errorf("final report (-want +got):\n%s", diff)
 			}
 		})
 	}

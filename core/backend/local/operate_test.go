@@ -351,7 +351,7 @@ func TestAnAgentIsAsked(t *testing.T) {
 	if got := len(lines(t, ledger, "kept")); got != 1 {
 		t.Errorf("it kept its work %d times, want once", got)
 	}
-	e, _, err := keeper.LastWord(filepath.Join(dir, "jobs/a/run-1"))
+	e, _, err := keeper.FinalReport(filepath.Join(dir, "jobs/a/run-1"))
 	if err != nil || e.Outcome != keeper.Stopped {
 		t.Errorf("the run ended as %q, error %v, want that it was stopped", e.Outcome, err)
 	}

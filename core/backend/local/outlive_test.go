@@ -94,11 +94,11 @@ func (c *composer) goOn(t *testing.T, dir string, w *workload.Workload, until in
 	o.For(Run{Dir: dir, Identity: c.identity})
 	cluster := *c.cluster
 	cluster.Nodes = slices.Clone(cluster.Nodes)
-	world, err := o.Open(t.Context(), &cluster, w)
+	opened, err := o.Open(t.Context(), &cluster, w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b = world.(*Backend)
+	b = opened.(*Backend)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	d = &decisions{starts: map[core.JobID]int{}, stops: map[core.JobID]int{}, ended: map[core.JobID]int{}, until: until, stop: stop}

@@ -141,9 +141,9 @@ func TestWhatIsStoppedWithTheSchedulerDoesNotFail(t *testing.T) {
 	b = mustFast(t, dir, nil, w)
 	b.wakeUp()
 	for _, j := range b.jobs {
-		e, _, err := keeper.LastWord(b.runFolder(j, j.run.Number))
+		e, _, err := keeper.FinalReport(b.runFolder(j, j.run.Number))
 		if diff := cmp.Diff(keeper.Exit{Outcome: keeper.Stopped, Codes: []int{standInStopped}}, e); diff != "" || err != nil {
-			t.Errorf("job %q: error %v, last word (-want +got):\n%s", j.Spec.Name, err, diff)
+			t.Errorf("job %q: error %v, final report (-want +got):\n%s", j.Spec.Name, err, diff)
 		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package keeper is the process that looks after one run of a job on this machine. It starts the replicas, all or none, holds
-// them within their limits, takes their output to files, ends what they leave behind, and leaves a last word. It outlives
+// them within their limits, takes their output to files, ends what they leave behind, and leaves a final report. It outlives
 // whoever started it, who finds it again by its identity. A run has a folder, which holds all that the two tell each other,
 // but for signals.
 package keeper
@@ -62,7 +62,7 @@ type Replica struct {
 // Outcome is how a run ended.
 type Outcome string
 
-// The ways to end. A keeper never says Lost or NeverBegan: those are for whoever finds no last word.
+// The ways to end. A keeper never says Lost or NeverBegan: those are for whoever finds no final report.
 const (
 	Finished Outcome = "finished" // every replica exited with 0
 	Failed   Outcome = "failed"
@@ -72,7 +72,7 @@ const (
 	NeverBegan Outcome = "never_began"
 )
 
-// Exit is the last word of a keeper: how its run ended.
+// Exit is the final report of a keeper: how its run ended.
 type Exit struct {
 	Outcome  Outcome
 	Reason   string   `json:",omitempty"`
@@ -80,14 +80,14 @@ type Exit struct {
 	Warnings []string `json:",omitempty"` // what else is worth knowing
 }
 
-// reserve is room on disk for the last word of a keeper, which a full disk would silence otherwise. The word is written over
-// it in place, and gets its name when it is complete, so that half a word is none. File systems that never write in place,
-// such as btrfs, do not keep the promise; a run without a last word is lost.
+// reserve is room on disk for the final report of a keeper, which a full disk would silence otherwise. The report is written over
+// it in place, and gets its name when it is complete, so that half a report is none. File systems that never write in place,
+// such as btrfs, do not keep the promise; a run without a final report is lost.
 type reserve struct{ path string }
 
 const reserved = ".reserve"
 
-// The room for a last word without its codes, of which each takes up to longestCode characters. The texts in it are cut to
+// The room for a final report without its codes, of which each takes up to longestCode characters. The texts in it are cut to
 // longestText characters, which JSON may make longer.
 const (
 	roomForTexts = 16 << 10
@@ -106,7 +106,7 @@ func newReserve(path string, replicas int) (reserve, error) {
 	return r, errors.Join(err, f.Close())
 }
 
-// become writes the last word.
+// become writes the final report.
 func (r reserve) become(path string, e Exit) error {
 	e.Reason, e.Warnings = cut(e.Reason), e.Warnings[:min(len(e.Warnings), mostWarnings)]
 	for i := range e.Warnings {
@@ -137,8 +137,8 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:longestText], "") + "..."
 }
 
-// LastWord is what the keeper of the run in a folder left, and when. It is an error if it left nothing that can be read.
-func LastWord(dir string) (e Exit, at time.Time, err error) {
+// FinalReport is what the keeper of the run in a folder left, and when. It is an error if it left nothing that can be read.
+func FinalReport(dir string) (e Exit, at time.Time, err error) {
 	path := filepath.Join(dir, exitFile)
 	info, err := os.Stat(path)
 	if err != nil {
