@@ -95,7 +95,7 @@ func (a *app) cancelCommand() *cobra.Command {
 				return err
 			}
 			if state := before.GetJob().GetState(); outcomeKnown(state) {
-				a.note("job %q had ended before: %s", job, state)
+				a.note("job %s has already ended (%s); nothing to cancel", job, state)
 			} else {
 				a.note("job %q is cancelled; it was %s", job, state)
 			}

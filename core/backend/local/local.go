@@ -86,7 +86,7 @@ func New(clock Clock) core.Factory[backend.Opener] {
 	}, Config{
 		Grace: 10 * time.Second, LogMB: 64, LogFiles: 3, Limits: keeper.LimitsTry, Devices: declaredDevices, Speedup: 1, StallAfter: time.Hour,
 	}, func(c Config, s core.Settings) (backend.Opener, error) {
-		return &Opener{config: c, log: s.Log, clock: clock, seed: s.Seed, id: s.ID}, nil
+		return &Opener{config: c, log: s.Log, clock: clock, lockWait: lockWait, seed: s.Seed, id: s.ID}, nil
 	})
 }
 
@@ -95,6 +95,7 @@ type Opener struct {
 	config   Config
 	log      *slog.Logger
 	clock    Clock
+	lockWait time.Duration // how long what another instance holds is waited for
 	identity string
 	resolved string
 	files    []core.FileRead

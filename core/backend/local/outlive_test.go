@@ -120,6 +120,7 @@ func nodesOfTest(a, b int) *core.Cluster {
 // A run goes on with another binary, another policy, and other devices: all jobs end, none is started again without need, and
 // what is decided otherwise is said.
 func TestARunOutlivesItsPolicies(t *testing.T) {
+	t.Parallel()
 	const jobs, half, most = 40, 20, 30
 	begun := composer{"fifo", patient, false, nodesOfTest(4, 4)}
 	cases := map[string]struct {
@@ -183,7 +184,7 @@ func TestARunOutlivesItsPolicies(t *testing.T) {
 			if took.resumed == nil || !strings.Contains(took.resumed.Why, tc.why) {
 				t.Errorf("took over: %+v, want why %q\n%s", took.resumed, tc.why, told)
 			}
-			if got := strings.Count(told, "a job is decided about anew"); got != took.first {
+			if got := strings.Count(told, "new policy decides differently"); got != took.first {
 				t.Errorf("%d lines about %d changes\n%s", got, took.first, told)
 			}
 			if wrong := lines(t, ledger, "violations"); len(wrong) > 0 {

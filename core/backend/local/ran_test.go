@@ -13,6 +13,7 @@ import (
 
 // What the end of a run comes to, by the final report of its keeper and what was known of the run.
 func TestWhatAnEndComesTo(t *testing.T) {
+	t.Parallel()
 	const began = "begun" // there is this file, and no final report
 	cases := map[string]struct {
 		exit  *keeper.Exit // nil for none

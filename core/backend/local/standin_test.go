@@ -149,6 +149,7 @@ func TestWhatIsStoppedWithTheSchedulerDoesNotFail(t *testing.T) {
 }
 
 func TestAStandInGoesOnWhereItWasStopped(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b := mustFast(t, dir, nil, commands(traced("j", 1e6)))
 	until(t, b, core.JobSubmitted)
@@ -183,6 +184,7 @@ func TestAStandInGoesOnWhereItWasStopped(t *testing.T) {
 }
 
 func TestAStandInReceivesTunings(t *testing.T) {
+	t.Parallel()
 	j := traced("j", 1e6)
 	j.Model = training{j.Model}
 	b := mustFast(t, t.TempDir(), nil, commands(j))
@@ -207,6 +209,7 @@ func TestAStandInReceivesTunings(t *testing.T) {
 }
 
 func TestCommandsStandIn(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := traced("net-1", 90.5)
 	j.Spec.Application, j.Spec.Batch.Requested = "net", 64
