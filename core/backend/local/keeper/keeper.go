@@ -29,15 +29,15 @@ const (
 
 // Orders say what a keeper is to start.
 type Orders struct {
-	Command      []string
-	Dir          string
+	Command      []string  // program and arguments of every replica
+	Dir          string    // working directory of the replicas
 	Replicas     []Replica // by rank
-	GraceSeconds float64
-	LogBytes     int64   // that a file of output has room for; 0: for all
-	LogFiles     int     // older files of output that are kept
-	Limits       string  // what is done when those below cannot be set
-	CPUs         float64 // of a replica; 0: no limit
-	MemoryBytes  int64   // of a replica; 0: no limit
+	GraceSeconds float64   // seconds between asking the agent, SIGTERM and SIGKILL
+	LogBytes     int64     // that a file of output has room for; 0: for all
+	LogFiles     int       // older files of output that are kept
+	Limits       string    // what is done when those below cannot be set
+	CPUs         float64   // of a replica; 0: no limit
+	MemoryBytes  int64     // of a replica; 0: no limit
 }
 
 // What is done when limits of replicas cannot be set.
@@ -55,8 +55,8 @@ func (o *Orders) limited() bool { return o.CPUs > 0 || o.MemoryBytes > 0 }
 
 // Replica is a process that a keeper starts.
 type Replica struct {
-	Environment []string
-	Out, Err    string // files that its output is appended to
+	Environment []string // as NAME=value; nothing else is inherited
+	Out, Err    string   // files that its output is appended to
 }
 
 // Outcome is how a run ended.
@@ -74,8 +74,8 @@ const (
 
 // Exit is the final report of a keeper: how its run ended.
 type Exit struct {
-	Outcome  Outcome
-	Reason   string   `json:",omitempty"`
+	Outcome  Outcome  // how the run ended
+	Reason   string   `json:",omitempty"` // why it failed, in a sentence; empty otherwise
 	Codes    []int    // by rank; 128 + the signal for a replica that one ended, -1 for one that did not run
 	Warnings []string `json:",omitempty"` // what else is worth knowing
 }
