@@ -38,7 +38,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test synthesize mutants race python optuna torch torch-twenty tune node examples browser slow kills foretell pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image forecasts fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
+.PHONY: flaky help build test synthesize mutants race python optuna torch torch-twenty tune node examples browser slow kills foretell pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image forecasts fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -141,6 +141,23 @@ $(BIN)/axe-$(AXE_VERSION).js:
 
 browser: $(BIN)/axe-$(AXE_VERSION).js ## open reports in a headless Chromium and look for barriers with axe
 	QUARTET_AXE=$(BIN)/axe-$(AXE_VERSION).js $(GO) test -count=1 ./lab/report ./cmd/internal/ui -run='Browser|LivePage' -v
+
+# The tests that start processes, and how often `make flaky` runs them: PACKAGE=PATTERN, where an empty pattern is all tests.
+FLAKY_COUNT ?= 20
+FLAKY       ?= ./core/agent= ./core/backend/local/keeper= ./core/backend/local= ./core/control= ./core/search=External ./examples/trainer= \
+	./internal/interrupt= ./plugins/host= ./plugins/python= \
+	'./cmd/quartet=^TestTimelineOfRealProcesses$$|^TestFollow|^TestScripts$$/^(killed|operate|pools|reload|run|shares_run|signals)$$'
+
+flaky: ## run the tests that start processes 20 times beside busy loops, one a core (FLAKY_COUNT=3 FLAKY=./core/agent=Token for a part)
+	@loops=; trap 'kill $$loops 2> /dev/null || true' EXIT; \
+	for core in $$(seq $$(getconf _NPROCESSORS_ONLN)); do (while :; do :; done) & loops="$$loops $$!"; done; \
+	failed=; \
+	for test in $(FLAKY); do \
+		package=$${test%%=*}; pattern=$${test#*=}; \
+		echo "$(FLAKY_COUNT) x $$package $$pattern"; \
+		out=$$($(GO) test -count=$(FLAKY_COUNT) -timeout=60m -run="$$pattern" $$package 2>&1) || { echo "$$out" | grep -v '^ok'; failed="$$failed $$package"; }; \
+	done; \
+	if [ -n "$$failed" ]; then echo "flaky:$$failed"; exit 1; fi
 
 slow: ## run the properties at length, a thousand random worlds each, and measure the intervals of statistics
 	$(GO) test -count=1 -timeout=30m $$($(PROPERTIES)) -rapid.checks=1000

@@ -420,7 +420,7 @@ func (r *rig) testOrders(t *testing.T) {
 		{[]string{"drain", "a100-1", "--context", "admin"}, 0, "node \"a100-1\" is drained: the next round takes 1 job off it: vision/train\n"},
 		{[]string{"drain", "a100-1", "--context", "admin"}, 0, "node \"a100-1\" is draining already\n"},
 		{[]string{"undrain", "a100-1", "--context", "admin"}, 0, "node \"a100-1\" is ready for jobs again\n"},
-		{[]string{"cancel", "train", "old", "--context", "ed"}, 0, "job \"train\" is cancelled; it was running\njob \"old\" had ended before: failed\n"},
+		{[]string{"cancel", "train", "old", "--context", "ed"}, 0, "job \"train\" is cancelled; it was running\njob old has already ended (failed); nothing to cancel\n"},
 		{[]string{"cancel", "train", "--context", "ed"}, 2, "there is no job \"train\" in namespace \"vision\"; valid jobs: big, old\n"},
 		{[]string{"wait", "old", "--context", "vic"}, 3, "error: 1 job failed\n"},
 		{[]string{"describe", "big", "--context", "ed"}, 0, "user \"ed\" may not list pods in namespace \"vision\"; an administrator grants it: a role with list of pods there\n"},

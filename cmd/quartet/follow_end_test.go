@@ -78,7 +78,7 @@ jobs: [{name: talk, command: [sh, -c, "echo begun; while [ ! -e go ]; do sleep 0
 		"no job":     {[]string{"logs", "tlak", "--run-dir", "runs/local"}, "there is no job \"tlak\"; did you mean \"talk\"?\n"},
 		"no run":     {[]string{"logs", "talk", "--run-dir", "runs"}, "runs/live/jobs: no such folder; a run on real machines makes it\n"},
 		"upwards":    {[]string{"logs", "..", "--run-dir", "runs/local"}, "there is no job \"..\"\n"},
-		"no replica": {[]string{"logs", "talk", "--rank", "1", "--run-dir", "runs/local"}, "error: replica 1 of job \"talk\" has put out nothing\n"},
+		"no replica": {[]string{"logs", "talk", "--rank", "1", "--run-dir", "runs/local"}, "error: replica 1 of job talk has not written any output\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, stderr := invoke(t, tc.args...)

@@ -300,8 +300,7 @@ func TestOperateOrders(t *testing.T) {
 			2, "",
 			`--output: "json" is no format of "quartet logs"; it writes the output as it is` + "\n",
 		},
-		"no such run": {[]string{"jobs", "--run", "other", "--wait", "0s"}, 1, "", `error: no scheduler is running: nobody serves "runs/other/live/quartet.sock"; ` +
-			"start one with \"quartet run\", or say which with --run, --out or --socket\n"},
+		"no such run":           {[]string{"jobs", "--run", "other", "--wait", "0s"}, 1, "", `error: no scheduler is running for run "other"; running here: local (use --run local)` + "\n"},
 		"a run elsewhere":       {[]string{"cancel", "first", "--out", here + "/runs"}, 0, "", cancelled},
 		"a socket":              {[]string{"cancel", "first", "--socket", "runs/local/live/quartet.sock"}, 0, "", cancelled},
 		"TCP without files":     {[]string{"jobs", "--server", "localhost:1"}, 2, "", "error: --server needs --tls-cert, --tls-key and --tls-ca too\nsee \"quartet jobs --help\"\n"},

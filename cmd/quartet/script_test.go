@@ -92,7 +92,7 @@ func unfinished(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: unfinished DIR")
 	}
-	for range 2000 {
+	for end := time.Now().Add(scriptPatience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		left, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), ".*-*"))
 		ts.Check(err)
 		if len(left) > 0 != neg {
@@ -101,23 +101,26 @@ func unfinished(ts *testscript.TestScript, neg bool, args []string) {
 		if neg {
 			ts.Fatalf("%s holds %s", args[0], left)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	ts.Fatalf("%s holds no file that is not finished", args[0])
+	ts.Fatalf("%s holds no file that is not finished after %v", args[0], scriptPatience)
 }
+
+// scriptPatience is how long a script waits for what must come, on a busy machine too.
+const scriptPatience = 2 * time.Minute
 
 // waitFor waits until a file holds a text: waitfor FILE TEXT
 func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: waitfor FILE TEXT")
 	}
-	for range 2000 {
-		if text, err := os.ReadFile(ts.MkAbs(args[0])); err == nil && strings.Contains(string(text), args[1]) {
+	var text []byte
+	for end := time.Now().Add(scriptPatience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		var err error
+		if text, err = os.ReadFile(ts.MkAbs(args[0])); err == nil && strings.Contains(string(text), args[1]) {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	ts.Fatalf("%s does not come to hold %q", args[0], args[1])
+	ts.Fatalf("%s does not hold %q after %v, but:\n%s", args[0], args[1], scriptPatience, text)
 }
 
 // await runs a program again and again until it exits with 0 and prints what matches: await PATTERN PROGRAM [ARGUMENT ...]
@@ -127,11 +130,10 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	pattern, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
-	for range 600 {
+	for end := time.Now().Add(scriptPatience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if ts.Exec(args[1], args[2:]...) == nil && pattern.MatchString(ts.ReadFile("stdout")) {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
-	ts.Fatalf("%s does not come to print %q", strings.Join(args[1:], " "), args[0])
+	ts.Fatalf("%s does not print %q after %v, but:\n%s%s", strings.Join(args[1:], " "), args[0], scriptPatience, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 }

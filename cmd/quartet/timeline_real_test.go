@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,10 @@ jobs:
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		if code == cli.ExitInterrupted {
-			time.AfterFunc(3*time.Second, cancel)
+			go func() {
+				defer cancel()
+				awaitStates(ctx, t, dir, "completed", "running", "failed")
+			}()
 		}
 		if got := run(ctx, args, &stdout, &stderr); got != code {
 			t.Fatalf("exit code %d, want %d: %s", got, code, &stderr)
@@ -63,4 +67,26 @@ jobs:
 		t.Fatal(err)
 	}
 	check(cli.ExitOK, "finished", "failed", "interrupted")
+}
+
+// awaitStates waits until the jobs of the run "real" are in these states, in the order of the jobs, or the context ends.
+func awaitStates(ctx context.Context, t *testing.T, dir string, want ...string) {
+	const patience = 2 * time.Minute // on a busy machine too
+	for end := time.Now().Add(patience); ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		var stdout, stderr bytes.Buffer
+		var got []string
+		if run(ctx, []string{"jobs", "--all", "--run", "real", "--out", dir, "-o", "csv"}, &stdout, &stderr) == cli.ExitOK {
+			const state = 4 // column
+			for line := range strings.Lines(stdout.String()) {
+				got = append(got, strings.Split(line, ",")[state])
+			}
+		}
+		if len(got) > 0 && slices.Equal(got[1:], want) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Errorf("jobs are %q after %v, want %q; %s", got, patience, want, &stderr)
+			return
+		}
+	}
 }

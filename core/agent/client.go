@@ -117,7 +117,7 @@ func (c *Client) Close() {
 		<-c.gone
 		limit.Stop()
 		c.cancel()
-		c.leaveWords()
+		c.leaveFinalReport()
 	})
 	<-c.gone
 }
@@ -229,18 +229,18 @@ func ascending(metrics []Metric) []Metric {
 	return kept
 }
 
-// leaveWords leaves what was said last for a scheduler that was not there, or was killed before it had recorded it.
-func (c *Client) leaveWords() {
+// leaveFinalReport leaves what was said last for a scheduler that was not there, or was killed before it had recorded it.
+func (c *Client) leaveFinalReport() {
 	if c.environment.Rank != 0 || c.environment.Rendezvous == "" {
 		return
 	}
-	words, metrics := c.said, c.said.Metrics
+	report, metrics := c.said, c.said.Metrics
 	if l, full := c.out.take(); full {
-		words.add(l)
+		report.add(l)
 		metrics = slices.Concat(metrics, l.Metrics)
 	}
-	words.Hello, words.Metrics = nil, ascending(metrics)
-	if err := writeLastWords(c.environment.Rendezvous, words); err != nil {
+	report.Hello, report.Metrics = nil, ascending(metrics)
+	if err := writeFinalReport(c.environment.Rendezvous, report); err != nil {
 		c.fail(err)
 	}
 }

@@ -28,14 +28,15 @@ const (
 
 // Environment is what a replica is told when it starts.
 type Environment struct {
-	Job             string
-	Rank            int
-	Replicas, Nodes int
-	Rendezvous      string
-	Checkpoint      string
-	Socket          string // path, or tls://HOST:PORT; empty without a scheduler
-	CA              string // PEM text; with TLS only
-	Token           string // file, read at each connect, as it is written anew before it expires; with TLS only
+	Job        string // name of the job
+	Rank       int    // of the replica, from 0
+	Replicas   int    // how many there are
+	Nodes      int    // how many nodes they sit on
+	Rendezvous string // folder private to this run of the job, where replicas find each other
+	Checkpoint string // folder that outlives the run
+	Socket     string // path, or tls://HOST:PORT; empty without a scheduler
+	CA         string // PEM text; with TLS only
+	Token      string // file, read at each connect, as it is written anew before it expires; with TLS only
 
 	// Worlds says that the program takes another World while it runs. No variable does: the program sets it.
 	Worlds bool

@@ -31,53 +31,53 @@ const (
 
 // FromJob is a line from a job: one or more messages, those that are not nil.
 type FromJob struct {
-	Hello        *Hello        `json:"hello,omitempty"`
-	Report       *Report       `json:"report,omitempty"`
-	Metrics      []Metric      `json:"metrics,omitempty"`
-	Checkpointed *Checkpointed `json:"checkpointed,omitempty"`
-	Done         *Done         `json:"done,omitempty"`
+	Hello        *Hello        `json:"hello,omitempty"`        // first line of a connection
+	Report       *Report       `json:"report,omitempty"`       // how the job does
+	Metrics      []Metric      `json:"metrics,omitempty"`      // values of metrics, in order; 128 at most
+	Checkpointed *Checkpointed `json:"checkpointed,omitempty"` // a checkpoint is complete
+	Done         *Done         `json:"done,omitempty"`         // all work is done
 }
 
 // ToJob is a line to a job.
 type ToJob struct {
-	Tuning     *Tuning     `json:"tuning,omitempty"`
-	World      *World      `json:"world,omitempty"`
-	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
-	Stop       *Stop       `json:"stop,omitempty"`
-	Refused    *Refused    `json:"refused,omitempty"`
+	Tuning     *Tuning     `json:"tuning,omitempty"`     // batch setting to use
+	World      *World      `json:"world,omitempty"`      // replicas that the job has now
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"` // make a checkpoint
+	Stop       *Stop       `json:"stop,omitempty"`       // make a checkpoint and exit
+	Refused    *Refused    `json:"refused,omitempty"`    // why the connection ends
 }
 
 // Hello opens a connection: it is in its first line.
 type Hello struct {
-	Protocol int    `json:"protocol"`
-	Job      string `json:"job"`
-	Rank     int    `json:"rank"`
+	Protocol int    `json:"protocol"`         // version that the job speaks
+	Job      string `json:"job"`              // name of the job
+	Rank     int    `json:"rank"`             // of the replica, from 0
 	Worlds   bool   `json:"worlds,omitempty"` // the job takes another World while it runs; without it a resize starts it anew
 	Token    string `json:"token,omitempty"`  // proves who speaks, where the scheduler asks for it; no event carries it
 }
 
 // Report is what a job sees of itself while it runs. A number is 0 as long as it is unknown.
 type Report struct {
-	Replicas         int     `json:"replicas"`
-	Nodes            int     `json:"nodes"`
-	BatchPerDevice   int     `json:"batch_per_device"`
-	PassSeconds      float64 `json:"pass_seconds"` // of a pass over the batch of a device, without synchronisation
-	StepSeconds      float64 `json:"step_seconds"` // of a pass with it
-	GradientSquare   float64 `json:"gradient_square"`
+	Replicas         int     `json:"replicas"`          // on which the job runs
+	Nodes            int     `json:"nodes"`             // on which these are
+	BatchPerDevice   int     `json:"batch_per_device"`  // samples of a pass on a device
+	PassSeconds      float64 `json:"pass_seconds"`      // of a pass over the batch of a device, without synchronisation
+	StepSeconds      float64 `json:"step_seconds"`      // of a pass with it
+	GradientSquare   float64 `json:"gradient_square"`   // squared norm of the expected gradient, at the initial batch
 	GradientVariance float64 `json:"gradient_variance"` // at the initial batch
 	Progress         float64 `json:"progress"`          // iterations at the initial batch, or whatever the job declared its work in
 }
 
 // Metric is a value of what a job follows, such as its loss. Those of a line are in the order in which they were computed.
 type Metric struct {
-	Name  string  `json:"name"`
-	Step  float64 `json:"step"` // of the training, in any unit that grows, such as epochs or optimizer steps
-	Value float64 `json:"value"`
+	Name  string  `json:"name"`  // of the metric; 128 bytes at most
+	Step  float64 `json:"step"`  // of the training, in any unit that grows, such as epochs or optimizer steps
+	Value float64 `json:"value"` // of the metric at Step
 }
 
 // Checkpointed says that a checkpoint was completed: what was done up to Progress is not lost any more.
 type Checkpointed struct {
-	Progress float64 `json:"progress"`
+	Progress float64 `json:"progress"` // that the checkpoint holds, in the unit of Report.Progress
 }
 
 // Done says that all work is done, before the job exits.
@@ -85,9 +85,9 @@ type Done struct{}
 
 // Tuning is the batch setting to go on with, as core.Tuning has it. What is 0 or absent is left to the job.
 type Tuning struct {
-	BatchPerDevice     int     `json:"batch_per_device"`
-	AccumulationSteps  int     `json:"accumulation_steps"`
-	LearningRateFactor float64 `json:"learning_rate_factor"`
+	BatchPerDevice     int     `json:"batch_per_device"`           // samples of a pass on a device
+	AccumulationSteps  int     `json:"accumulation_steps"`         // passes before the last of a step, whose gradients are added up
+	LearningRateFactor float64 `json:"learning_rate_factor"`       // of the learning rate, against that of the initial batch
 	BatchByReplica     []int   `json:"batch_by_replica,omitempty"` // by rank
 }
 
@@ -106,12 +106,12 @@ type Checkpoint struct{}
 
 // Stop asks the job to checkpoint and exit; it is killed when the grace is over.
 type Stop struct {
-	GraceSeconds float64 `json:"grace_seconds"`
+	GraceSeconds float64 `json:"grace_seconds"` // after which the job is killed
 }
 
 // Refused says why the scheduler ends the connection.
 type Refused struct {
-	Message string `json:"message"`
+	Message string `json:"message"` // in a sentence
 }
 
 // Validate reports everything that makes no sense.

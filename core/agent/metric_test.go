@@ -60,9 +60,9 @@ func TestMetricsFollowOneAnother(t *testing.T) {
 	}
 }
 
-func TestLastWords(t *testing.T) {
+func TestFinalReport(t *testing.T) {
 	folder := t.TempDir()
-	if _, left, err := LastWords(folder); left || err != nil {
+	if _, left, err := FinalReport(folder); left || err != nil {
 		t.Errorf("of a run that left none: %v, %v", left, err)
 	}
 	c := Dial(Environment{Job: "a", Replicas: 1, Nodes: 1, Rendezvous: folder, Socket: filepath.Join(folder, "nobody")})
@@ -75,7 +75,7 @@ func TestLastWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
-	got, left, err := LastWords(folder)
+	got, left, err := FinalReport(folder)
 	if err != nil || !left {
 		t.Fatalf("%v, %v", left, err)
 	}
@@ -84,19 +84,19 @@ func TestLastWords(t *testing.T) {
 		t.Error("(-want +got)", diff)
 	}
 	for name, text := range map[string]string{"empty": "", "torn": `{"done":{}`, "no JSON": "{]\n", "no sense": `{"checkpointed":{"progress":-1}}` + "\n", "long": strings.Repeat(" ", 2*MaxLine) + "\n"} {
-		if err := os.WriteFile(filepath.Join(folder, LastWordsFile), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, FinalReportFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, left, err := LastWords(folder); left || err == nil {
+		if _, left, err := FinalReport(folder); left || err == nil {
 			t.Errorf("%s: %v, %v; want an error", name, left, err)
 		}
 	}
 }
 
-func TestOnlyTheFirstReplicaLeavesLastWords(t *testing.T) {
+func TestOnlyTheFirstReplicaLeavesAFinalReport(t *testing.T) {
 	folder := t.TempDir()
 	Dial(Environment{Job: "a", Rank: 1, Replicas: 2, Nodes: 1, Rendezvous: folder, Socket: filepath.Join(folder, "nobody")}).Close()
-	if _, left, err := LastWords(folder); left || err != nil {
+	if _, left, err := FinalReport(folder); left || err != nil {
 		t.Errorf("%v, %v; want none", left, err)
 	}
 }

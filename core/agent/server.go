@@ -24,8 +24,8 @@ const (
 // makes room for another, so that a job that opens them without end takes the scheduler's descriptors from nobody. On other
 // machines are many jobs, all of which come at once when a scheduler takes over.
 const (
-	mostStrangers       = 128
-	mostRemoteStrangers = 2048
+	maxUnknownClients       = 128
+	maxRemoteUnknownClients = 2048
 )
 
 // mostOfMember bounds the connections of a member: it has fewer replicas, and who says many ranks is up to no good.
@@ -65,19 +65,19 @@ type Event struct {
 
 // Server is the scheduler's side. Its methods may be called from any goroutine and do not wait for a job.
 type Server struct {
-	path      string // of a unix socket
-	listener  net.Listener
-	admit     Admit
-	hello     time.Duration // in which a connection has to be admitted
-	strangers int           // the most
-	events    chan Event
-	closing   context.Context
-	close     context.CancelFunc
-	work      sync.WaitGroup
+	path       string // of a unix socket
+	listener   net.Listener
+	admit      Admit
+	hello      time.Duration // in which a connection has to be admitted
+	maxUnknown int           // how many unknown clients may be connected at once
+	events     chan Event
+	closing    context.Context
+	close      context.CancelFunc
+	work       sync.WaitGroup
 
 	mutex   sync.Mutex
 	open    map[net.Conn]bool // all connections; nil once the server is closed
-	unknown []stranger        // of whom it is not known yet who they are, the oldest first
+	unknown []unknownClient   // not admitted yet, the oldest first
 	jobs    map[string]*run
 }
 
@@ -109,7 +109,7 @@ func Listen(path string) (*Server, error) {
 		return nil, err
 	}
 	s := newServer(unixsocket.Guard(l, nil), trust)
-	s.path, s.strangers = path, mostStrangers
+	s.path, s.maxUnknown = path, maxUnknownClients
 	s.work.Go(s.accept)
 	return s, nil
 }
@@ -125,7 +125,7 @@ func Serve(l net.Listener, admit Admit) *Server {
 func newServer(l net.Listener, admit Admit) *Server {
 	closing, end := context.WithCancel(context.Background())
 	return &Server{
-		listener: l, admit: admit, hello: helloLimit, strangers: mostRemoteStrangers, events: make(chan Event, 256),
+		listener: l, admit: admit, hello: helloLimit, maxUnknown: maxRemoteUnknownClients, events: make(chan Event, 256),
 		closing: closing, close: end, open: make(map[net.Conn]bool), jobs: make(map[string]*run),
 	}
 }
@@ -266,8 +266,8 @@ func (s *Server) accept() {
 			continue
 		}
 		s.open[conn] = true
-		s.unknown = append(s.unknown, stranger{conn, machine(conn)})
-		if len(s.unknown) > s.strangers {
+		s.unknown = append(s.unknown, unknownClient{conn, machine(conn)})
+		if len(s.unknown) > s.maxUnknown {
 			i := foremost(s.unknown)
 			hangUp(s.unknown[i].conn)
 			s.unknown = slices.Delete(s.unknown, i, i+1)
@@ -367,7 +367,7 @@ func (s *Server) greet(conn net.Conn, lines reader[FromJob, *FromJob]) (first Fr
 }
 
 func (s *Server) isKnown(conn net.Conn) {
-	s.unknown = slices.DeleteFunc(s.unknown, func(other stranger) bool { return other.conn == conn })
+	s.unknown = slices.DeleteFunc(s.unknown, func(other unknownClient) bool { return other.conn == conn })
 }
 
 // welcome makes a connection that of its replica, in the place of any before.

@@ -26,7 +26,7 @@ import (
 // answerLimit is how long a client waits for an answer: longer than the server lets a call take.
 const answerLimit = callLimit + 5*time.Second
 
-// ErrNotRunning tells that nobody serves the socket.
+// ErrNotRunning says that no scheduler listens on the socket.
 var ErrNotRunning = errors.New("no scheduler is running")
 
 // Client gives orders to a scheduler. What it did wrong is told as core.Diagnostics.
@@ -60,7 +60,7 @@ func Dial(ctx context.Context, path string) (*Client, error) {
 func openSocket(ctx context.Context, path string) (*net.UnixConn, error) {
 	conn, err := unixsocket.Dial(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("%w: nobody serves %q", ErrNotRunning, path)
+		return nil, fmt.Errorf("%w on socket %q", ErrNotRunning, path)
 	}
 	return conn, err
 }

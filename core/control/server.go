@@ -62,8 +62,8 @@ func NewServer(o backend.Operated, b *Board, log *slog.Logger) *Server {
 
 // A File is one of a run.
 type File struct {
-	Name    string
-	Content []byte
+	Name    string // relative to the folder of the run
+	Content []byte // as it would be written
 }
 
 // SoFar makes the files of a run that are written when it ends as they would be if it ended now, and tells the moment in seconds.

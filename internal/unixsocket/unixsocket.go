@@ -63,8 +63,11 @@ func listen(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// ForeignError tells that the other end of a socket belongs to another user.
-type ForeignError struct{ User, Self int }
+// ForeignError says that the other end of a socket belongs to another user.
+type ForeignError struct {
+	User int // id of the user of the other end
+	Self int // id of the user of this process
+}
 
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("the other end belongs to user %d, not to user %d", e.User, e.Self)

@@ -3,6 +3,7 @@ package host_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,7 +96,7 @@ func TestAPoolTakesTurns(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	starts := filepath.Join(t.TempDir(), "starts")
 	path := program(t, 0o700, "echo start >> '"+starts+"'", "exec '"+os.Args[0]+"' "+serveFaulty)
-	pool, err := host.NewPool(t.Context(), host.Binary{Name: "faulty", Path: path, StartTimeout: 20 * time.Second}, 2)
+	pool, err := host.NewPool(t.Context(), host.Binary{Name: "faulty", Path: path, StartTimeout: patience}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func TestAPoolThatDoesNotStart(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	marker := filepath.Join(t.TempDir(), "started")
 	path := program(t, 0o700, "test -e '"+marker+"' && exit 3", "touch '"+marker+"'", "exec '"+os.Args[0]+"' "+serveFaulty)
-	if _, err := host.NewPool(t.Context(), host.Binary{Name: "faulty", Path: path, StartTimeout: 20 * time.Second}, 3); err == nil {
+	if _, err := host.NewPool(t.Context(), host.Binary{Name: "faulty", Path: path, StartTimeout: patience}, 3); err == nil {
 		t.Error("it started")
 	}
 	if left := faulty.Left("TMPDIR=" + temporary + "\x00"); len(left) > 0 {
@@ -205,11 +206,12 @@ func TestNoFileIsLeftOpen(t *testing.T) {
 			once() // opens what stays open for all of them
 			before := descriptors()
 			once()
-			for end := time.Now().Add(5 * time.Second); descriptors() > before; time.Sleep(10 * time.Millisecond) { // connections close by and by
-				if time.Now().After(end) {
-					t.Fatalf("%d files are open, %d before", descriptors(), before)
+			eventually(t, func() error { // connections close by and by
+				if now := descriptors(); now > before {
+					return fmt.Errorf("%d files are open, %d before", now, before)
 				}
-			}
+				return nil
+			})
 		})
 	}
 }

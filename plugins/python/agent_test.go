@@ -99,11 +99,18 @@ func train(t *testing.T, s *agent.Server, e agent.Environment, job, member strin
 	if err := training.Start(); err != nil {
 		t.Fatal(err)
 	}
-	kill := time.AfterFunc(20*time.Second, func() { _ = training.Process.Kill() })
-	defer kill.Stop()
-
+	const patience = 2 * time.Minute // on a busy machine too
+	limit := time.After(patience)
 	checkpointed := 0.0
-	for e := range s.Events() {
+	for gone := false; !gone; {
+		var e agent.Event
+		select {
+		case e = <-s.Events():
+		case <-limit:
+			_ = training.Process.Kill()
+			_ = training.Wait() // it was killed
+			t.Fatalf("the training is not gone after %v; checkpointed at %v", patience, checkpointed)
+		}
 		if e.Err != nil || e.Job != job || e.Member != member {
 			t.Errorf("%v of %q, %q", e.Err, e.Job, e.Member)
 		}
@@ -121,9 +128,7 @@ func train(t *testing.T, s *agent.Server, e agent.Environment, job, member strin
 		if e.Checkpointed != nil {
 			checkpointed = e.Checkpointed.Progress
 		}
-		if e.Gone {
-			break
-		}
+		gone = e.Gone
 	}
 	if checkpointed < 1 {
 		t.Errorf("checkpointed at %v", checkpointed)

@@ -88,7 +88,7 @@ func (a *app) cancelCommand() *cobra.Command {
 				return err
 			}
 			if state := before.GetJob().GetState(); outcomeKnown(state) {
-				a.Note("job %q had ended before: %s", job, state)
+				a.Note("job %s has already ended (%s); nothing to cancel", job, state)
 			} else {
 				a.Note("job %q is cancelled; it was %s", job, state)
 			}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -178,7 +180,7 @@ func (f *schedulerFlags) open(ctx context.Context) (cluster.Orders, error) {
 	}
 	client, err := f.knock(ctx, path)
 	if errors.Is(err, control.ErrNotRunning) {
-		err = fmt.Errorf("%w; %s", err, f.whatElse())
+		err = f.notRunning(err)
 	}
 	if err != nil {
 		return nil, err
@@ -205,13 +207,32 @@ func (f *schedulerFlags) knock(ctx context.Context, path string) (*control.Clien
 	}
 }
 
-// whatElse is what can be done when nobody answers. To start a run again may remove the logs of the last one.
-func (f *schedulerFlags) whatElse() string {
-	dir := filepath.Join(f.out, f.run)
-	if _, err := os.Stat(filepath.Join(dir, "live")); f.socket == "" && err == nil {
-		return "the run has ended, or its scheduler was killed: logs and explain read what it left with --run-dir " + dir
+// notRunning says what can be done where no scheduler answers. To start a run again may remove the logs of the last one.
+func (f *schedulerFlags) notRunning(err error) error {
+	const start = `start one with "quartet run", or say which with --run, --out or --socket`
+	if f.socket != "" {
+		return fmt.Errorf("%w; %s", err, start)
 	}
-	return `start one with "quartet run", or say which with --run, --out or --socket`
+	what := start
+	dir := filepath.Join(f.out, f.run)
+	if _, err := os.Stat(filepath.Join(dir, "live")); err == nil {
+		what = "the run has ended, or its scheduler was killed: logs and explain read what it left with --run-dir " + dir
+	} else if others := runningIn(f.out); len(others) > 0 {
+		what = fmt.Sprintf("running here: %s (use --run %s)", strings.Join(others, ", "), others[0])
+	}
+	return fmt.Errorf("%w for run %q; %s", control.ErrNotRunning, f.run, what)
+}
+
+// runningIn lists the runs in a folder whose scheduler answers.
+func runningIn(out string) (runs []string) {
+	sockets, _ := filepath.Glob(controlSocket(filepath.Join(out, "*"))) // a folder that cannot be read has none
+	for _, socket := range sockets {
+		if conn, err := net.Dial("unix", socket); err == nil {
+			_ = conn.Close() // nothing was said
+			runs = append(runs, filepath.Base(filepath.Dir(filepath.Dir(socket))))
+		}
+	}
+	return runs
 }
 
 // with connects to the scheduler, does something there, and hangs up.

@@ -11,9 +11,9 @@ import (
 
 // Job is a job that a harness makes for the backend under test. It is rigid.
 type Job struct {
-	Name          string
-	SubmitSeconds float64
-	Replicas      int
+	Name          string  // unique among the jobs of a test
+	SubmitSeconds float64 // moment of the run at which it is submitted, in seconds
+	Replicas      int     // how many it has, each on a device of its own or on a share
 	Seconds       float64 // for which it runs on its replicas; Endless when no test waits for its end
 	ShareMilli    int     // of a device, for each replica; 0 for whole devices. Only a backend with core.CapabilityShares is given any
 	Fails         bool    // at its end
@@ -24,9 +24,9 @@ const Endless = 1e6
 
 // World is what a backend is opened on.
 type World struct {
-	Cluster *core.Cluster
-	Jobs    []Job // in order of submission
-	Open    bool  // more jobs are submitted later, and the run does not end by itself
+	Cluster *core.Cluster // nodes that the backend starts with
+	Jobs    []Job         // in order of submission
+	Open    bool          // more jobs are submitted later, and the run does not end by itself
 }
 
 // Harness makes the backend under test.

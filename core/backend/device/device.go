@@ -19,16 +19,15 @@ import (
 
 // Device is one accelerator.
 type Device struct {
-	Index     int // as the driver numbers them, by bus; CUDA may number otherwise
-	UUID      string
-	Model     string
-	MemoryMiB int  // 0 if the driver does not tell
-	MIG       bool // it is divided into instances. CUDA gives a process one of them, never the whole: it is not scheduled
+	Index     int    // as the driver numbers them, by bus; CUDA may number otherwise
+	UUID      string // by which CUDA_VISIBLE_DEVICES names it
+	Model     string // name that the driver gives it
+	MemoryMiB int    // 0 if the driver does not tell
+	MIG       bool   // it is divided into instances. CUDA gives a process one of them, never the whole: it is not scheduled
 
-	// Of an instance of MIG, which is scheduled as a device of its own: Index is that of its device, Profile what it has of that, such as 3g.20gb, and
-	// Instance its number on it.
-	Profile  string
-	Instance int
+	// An instance of MIG is scheduled as a device of its own, under the Index of the device that it is a part of.
+	Profile  string // what an instance has of its device, such as 3g.20gb; empty for a whole device
+	Instance int    // number of an instance on its device
 }
 
 // Type is its accelerator type in configs: h100, or h100-3g.40gb for an instance of one.
@@ -48,7 +47,7 @@ type Found struct {
 
 // Group is the devices of one type.
 type Group struct {
-	Type    string
+	Type    string   // accelerator type, as Device.Type names it
 	Devices []Device // by index
 }
 

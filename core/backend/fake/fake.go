@@ -34,7 +34,7 @@ type Options struct {
 	StopSeconds float64
 	// TellAgain is the share of the observations that tell events again. It needs Rand.
 	TellAgain float64
-	Rand      *rand.Rand
+	Rand      *rand.Rand // source of what TellAgain leaves to chance
 	// StallSeconds is how long no job may run, start or be submitted and no node of a pool be ready first before nothing more is
 	// expected; 0 for an hour.
 	StallSeconds float64
@@ -42,7 +42,7 @@ type Options struct {
 	Identity string
 	// Pools are how nodes of pools come and go. What is left to chance follows from Seed.
 	Pools []backend.Pool
-	Seed  uint64
+	Seed  uint64 // of what Pools leave to chance
 }
 
 // Backend is a core.Backend over nothing.

@@ -126,7 +126,7 @@ func (w *watching) ObserveRound(r *core.Report) error {
 	return nil
 }
 
-func world() *fake.Backend {
+func newBackend() *fake.Backend {
 	w := &workload.Workload{}
 	for i := range 12 {
 		w.Jobs = append(w.Jobs, workload.Job{Spec: core.JobSpec{
@@ -178,7 +178,7 @@ func TestCompositionsFollowEachOther(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := world()
+			b := newBackend()
 			drive(t, b, &counting{}, nil, 4, nil)
 			if err := b.Restart(tc.identity); err != nil {
 				t.Fatal(err)
@@ -254,7 +254,7 @@ func preview(t *testing.T, b *fake.Backend, identity string, _ map[string]core.J
 
 // Another composition takes over while the run goes on, with what the one before had learned.
 func TestACompositionIsReplaced(t *testing.T) {
-	b := world()
+	b := newBackend()
 	next := &counting{backwards: true}
 	replaced := make(chan error, 1)
 	seen := drive(t, b, &counting{}, nil, 0, func(p *core.Pipeline, n int) {
@@ -277,7 +277,7 @@ func TestACompositionIsReplaced(t *testing.T) {
 }
 
 func TestWithoutAMemoryADecisionMustBeRepeated(t *testing.T) {
-	b := world()
+	b := newBackend()
 	drive(t, b, &counting{}, nil, 4, nil)
 	if err := b.Restart("first"); err != nil {
 		t.Fatal(err)

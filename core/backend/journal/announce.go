@@ -8,8 +8,8 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Announce returns an observer that says, when other stages take over, how they did, and in one line each what they decide about
-// jobs otherwise than it was.
+// Announce returns an observer that logs, when other policies take over a run, why they did, what they lost, and each decision of
+// theirs that changes what a job holds.
 func Announce(log *slog.Logger, c *core.Cluster) core.Observer {
 	return &announcer{log: log, cluster: c}
 }
@@ -21,7 +21,7 @@ type announcer struct {
 	seats   []string // by JobID, as of the last round
 }
 
-// ObserveRound says what changed.
+// ObserveRound logs a takeover and what the policies decide in its round.
 func (a *announcer) ObserveRound(r *core.Report) error {
 	for i := range r.Events {
 		if e := &r.Events[i]; e.Kind == core.JobSubmitted {
@@ -34,13 +34,13 @@ func (a *announcer) ObserveRound(r *core.Report) error {
 		}
 	}
 	if s := r.Resumed; s != nil && !r.Repeated {
-		told := []any{"why", s.Why, "round", r.View.Round}
+		attributes := []any{"why", s.Why, "round", r.View.Round}
 		if len(s.Restored) > 0 {
-			told = append(told, "keep_what_was_learned", strings.Join(s.Restored, " "))
+			attributes = append(attributes, "keep_what_was_learned", strings.Join(s.Restored, " "))
 		}
-		a.log.Warn("other policies go on with the run", told...)
+		a.log.Warn("other policies resume the run", attributes...)
 		for _, why := range s.Lost {
-			a.log.Warn("a policy goes on without what was learned", "why", why)
+			a.log.Warn("a policy resumes without what it had learned", "why", why)
 		}
 	}
 	for i := range r.Changes {
@@ -50,11 +50,27 @@ func (a *announcer) ObserveRound(r *core.Report) error {
 			now = a.seats[c.Job]
 		}
 		if r.Resumed != nil && !r.Repeated {
-			a.log.Warn("a job is decided about anew", "job", a.names[c.Job], "decision", c.Action.String(), "was", a.seats[c.Job], "is", now, "by", c.By)
+			a.log.Warn("new policy decides differently", "job", a.names[c.Job], "before", orNone(a.seats[c.Job]), "now", decision(c.Action, now), "by", c.By)
 		}
 		a.seats[c.Job] = now
 	}
 	return nil
+}
+
+// decision writes what becomes of a job as "start on node:0,1".
+func decision(action core.Action, seats string) string {
+	if seats == "" {
+		return action.String()
+	}
+	return action.String() + " on " + seats
+}
+
+// orNone writes the seats of a job that has none as "-".
+func orNone(seats string) string {
+	if seats == "" {
+		return "-"
+	}
+	return seats
 }
 
 // describe writes seats as "node:0,1 other:1".

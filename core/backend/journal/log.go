@@ -101,8 +101,8 @@ func (l *Log) Reset(m *Meta) error {
 
 // Recalled is what earlier schedulers recorded besides their rounds.
 type Recalled struct {
-	Jobs      []workload.Job // that were submitted, by id
-	Cancelled []core.JobID
+	Jobs      []workload.Job         // that were submitted, by id
+	Cancelled []core.JobID           // jobs whose end was ordered
 	Health    map[string]core.Health // by node name, as ordered
 }
 

@@ -12,7 +12,7 @@ const Schema = "quartet.state/v1"
 
 // Meta is what a journal says of its run.
 type Meta struct {
-	Schema    string
+	Schema    string          // of the journal; see the constant of this name
 	Identity  string          // of the composition that began the run
 	Workload  string          `json:",omitempty"` // identity of the jobs that it began with; empty from a scheduler that did not tell it apart
 	Config    string          `json:",omitempty"` // of the composition that decides now, resolved
@@ -25,31 +25,32 @@ type Meta struct {
 
 // Node is a node of a run. Its id is never used again.
 type Node struct {
-	Name, Accelerator string
-	Devices           int
-	Pool              string `json:",omitempty"` // that it belongs to; empty for none
+	Name        string // unique among the nodes of a run
+	Accelerator string // type of its devices
+	Devices     int    // how many it has
+	Pool        string `json:",omitempty"` // that it belongs to; empty for none
 }
 
 // Seen is what a round saw.
 type Seen struct {
-	NowSeconds float64
-	Events     []Event `json:",omitempty"`
-	Said       []Said  `json:"Heard,omitempty"`
-	Sharing    string  `json:",omitempty"` // how devices were shared, as core.Sharing names it; empty from a scheduler that did not tell
+	NowSeconds float64 // moment of the round, in seconds of the run
+	Events     []Event `json:",omitempty"`      // that the round was told, in order
+	Said       []Said  `json:"Heard,omitempty"` // what jobs said since the round before
+	Sharing    string  `json:",omitempty"`      // how devices were shared, as core.Sharing names it; empty from a scheduler that did not tell
 }
 
 // Said is what a job said of itself that later schedulers must know.
 type Said struct {
-	Job          core.JobID
-	Run          int
-	Checkpointed bool `json:",omitempty"`
-	Checkpoint   float64
+	Job          core.JobID // the job that said it
+	Run          int        // number of its run that said it, from 1
+	Checkpointed bool       `json:",omitempty"` // a checkpoint was completed
+	Checkpoint   float64    // progress up to which it is kept, in the unit of the job's work
 }
 
 // Round is one recorded round.
 type Round struct {
 	Seen
-	Changes []core.Change
+	Changes []core.Change // that it decided, in the order in which they are applied
 }
 
 // era is the rounds from one on that a composition decided.
@@ -63,27 +64,27 @@ type era struct {
 // Event is an event as a journal keeps it: without the specification of a submission, which is kept once, and without the steps
 // left, which nobody knows of real jobs.
 type Event struct {
-	ID          uint64 `json:",omitzero"`
-	Kind        core.EventKind
-	AtSeconds   float64
-	Job         core.JobID
-	Node        core.NodeID      `json:",omitzero"`
-	Health      core.Health      `json:",omitzero"`
-	Progress    float64          `json:",omitzero"`
-	Rate        float64          `json:",omitzero"`
-	FromSeconds float64          `json:",omitzero"`
-	Message     string           `json:",omitzero"`
-	Cause       core.Cause       `json:",omitzero"`
-	Early       core.Reason      `json:",omitzero"`
-	Measurement core.Measurement `json:",omitzero"`
-	Gradients   core.Gradients   `json:",omitzero"`
-	Metric      string           `json:",omitzero"`
-	Step        float64          `json:",omitzero"`
-	Value       float64          `json:",omitzero"`
-	Unusable    core.DeviceSet   `json:",omitzero"`
-	Seats       []core.Seat      `json:",omitempty"`
-	Added       *core.AddedNode  `json:",omitempty"`
-	Held        *core.Held       `json:",omitempty"`
+	ID          uint64           `json:",omitzero"` // number under which it may be told again; 0 where events are told once
+	Kind        core.EventKind   // what happened
+	AtSeconds   float64          // when it happened, in seconds of the run
+	Job         core.JobID       // that it is about; 0 also for an event of a node
+	Node        core.NodeID      `json:",omitzero"`  // that it is about; 0 also for an event of a job
+	Health      core.Health      `json:",omitzero"`  // that the node has now
+	Progress    float64          `json:",omitzero"`  // of the job at FromSeconds, in the unit of its work
+	Rate        float64          `json:",omitzero"`  // progress a second from FromSeconds on
+	FromSeconds float64          `json:",omitzero"`  // moment of Progress, in seconds of the run
+	Message     string           `json:",omitzero"`  // why, in a sentence for people; empty when unknown
+	Cause       core.Cause       `json:",omitzero"`  // why the job was interrupted or failed
+	Early       core.Reason      `json:",omitzero"`  // why the job was ended before its work was done; absent where it ended by itself
+	Measurement core.Measurement `json:",omitzero"`  // that the job made of its speed
+	Gradients   core.Gradients   `json:",omitzero"`  // statistics of gradients that the job reported
+	Metric      string           `json:",omitzero"`  // name of the metric that the job reported
+	Step        float64          `json:",omitzero"`  // of the training at which Value was computed
+	Value       float64          `json:",omitzero"`  // of Metric
+	Unusable    core.DeviceSet   `json:",omitzero"`  // devices of the node that cannot be used
+	Seats       []core.Seat      `json:",omitempty"` // that a job has left, or that it let go of
+	Added       *core.AddedNode  `json:",omitempty"` // the node that joined
+	Held        *core.Held       `json:",omitempty"` // what a job had behind it when it was submitted
 	Changed     *core.JobSpec    `json:",omitempty"` // of a job that was edited
 	// Checkpointing is absent from a scheduler that did not tell.
 	Checkpointing core.Checkpointing `json:",omitzero"`

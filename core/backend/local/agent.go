@@ -99,9 +99,9 @@ func (j *job) unheard(metrics []agent.Metric) []agent.Metric {
 	})
 }
 
-// hearLastWords takes in what a run said last that is gone, as far as nobody heard it. Its end is told after that.
-func (b *Backend) hearLastWords(j *job, at float64) {
-	words, left, err := agent.LastWords(filepath.Join(b.runFolder(j, j.run.Number), peersFolder))
+// takeFinalReport takes in what a run said last that is gone, as far as nobody heard it. Its end is told after that.
+func (b *Backend) takeFinalReport(j *job, at float64) {
+	words, left, err := agent.FinalReport(filepath.Join(b.runFolder(j, j.run.Number), peersFolder))
 	if err != nil {
 		b.log.Warn("what a run said last could not be read", "job", j.Spec.Name, "run", j.run.Number, "error", err)
 	}

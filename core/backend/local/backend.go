@@ -29,6 +29,7 @@ type Backend struct {
 	capabilities []core.Capability
 	log          *slog.Logger
 	clock        Clock
+	lockWait     time.Duration
 	dir          string
 	handedDown   []string
 	mps          mps
@@ -93,7 +94,7 @@ func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload)
 			return nil, err
 		}
 	}
-	store, err := openStore(dir, o.fresh)
+	store, err := openStore(dir, o.fresh, o.lockWait)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +122,7 @@ func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload)
 // newBackend knows the jobs of its workload, and has neither a store nor processes.
 func newBackend(o *Opener, c *core.Cluster, w *workload.Workload) *Backend {
 	b := &Backend{
-		config: o.config, capabilities: o.Capabilities(), log: o.log, clock: o.clock, cluster: c, open: w.Open || w.React != nil,
+		config: o.config, capabilities: o.Capabilities(), log: o.log, clock: o.clock, lockWait: o.lockWait, cluster: c, open: w.Open || w.React != nil,
 		byName: make(map[string]core.JobID, len(w.Jobs)), happened: make(chan struct{}, 1), ended: make(chan struct{}),
 		ordered: map[string]core.Health{}, pools: pools{seed: o.seed, id: o.id},
 	}

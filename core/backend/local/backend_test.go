@@ -63,7 +63,13 @@ func opened(t *testing.T, dir string, clock Clock, w *workload.Workload) *Backen
 }
 
 func tryOpen(dir, identity string, fresh bool, clock Clock, w *workload.Workload) (*Backend, error) {
+	return openWithin(lockWait, dir, identity, fresh, clock, w)
+}
+
+// openWithin is tryOpen that waits so long for what another instance holds.
+func openWithin(wait time.Duration, dir, identity string, fresh bool, clock Clock, w *workload.Workload) (*Backend, error) {
 	o := coretest.Component(New(clock), map[string]any{"grace": "200ms"}, discard).(*Opener)
+	o.lockWait = wait
 	o.For(Run{Dir: dir, Identity: identity, Fresh: fresh})
 	b, err := o.Open(context.Background(), machine(), w)
 	if err != nil {
@@ -74,10 +80,13 @@ func tryOpen(dir, identity string, fresh bool, clock Clock, w *workload.Workload
 
 var onEvents = core.Wake{BySeconds: math.Inf(1), OnEvents: true}
 
+// waitLimit is how long a test waits for what must come, on a busy machine too.
+const waitLimit = 2 * time.Minute
+
 // seen waits for the next round and lists its events as "kind job".
 func seen(t *testing.T, b *Backend) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
 	o, err := b.Next(ctx, onEvents)
 	if err != nil {
@@ -114,6 +123,7 @@ func logOf(t *testing.T, dir, job, file string) string {
 }
 
 func TestOutcomes(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		job  func(t *testing.T, ledger string) workload.Job
 		want string
@@ -198,6 +208,7 @@ func TestReplicasSeeWhatIsMeantForThem(t *testing.T) {
 }
 
 func TestStopKillsAJobThatDoesNotListen(t *testing.T) {
+	t.Parallel()
 	dir, ledger := t.TempDir(), t.TempDir()
 	b := opened(t, dir, realClock{}, commands(command("j", testProgram(t), "work", ledger, "deaf", "60000")))
 	seen(t, b)
@@ -229,6 +240,7 @@ func settled(t *testing.T, b *Backend) {
 }
 
 func TestADeviceIsNotTakenBeforeItIsLeft(t *testing.T) {
+	t.Parallel()
 	ledger := t.TempDir()
 	b := opened(t, t.TempDir(), realClock{}, commands(
 		command("deaf", testProgram(t), "work", ledger, "deaf", "60000"), command("next", testProgram(t), "work", ledger, "plain", "0"),
@@ -265,6 +277,7 @@ func TestApplyingTwiceHasTheEffectOfOnce(t *testing.T) {
 }
 
 func TestKeeperIsKilled(t *testing.T) {
+	t.Parallel()
 	dir, ledger := t.TempDir(), t.TempDir()
 	b := opened(t, dir, realClock{}, commands(worker(t, ledger, "fork openly", 2)))
 	b.jobs[0].Spec.Command[4] = "60000"
@@ -353,6 +366,7 @@ func TestClockIsSetBack(t *testing.T) {
 }
 
 func TestReportsReachThePipeline(t *testing.T) {
+	t.Parallel()
 	j := command("j", "sleep", "60")
 	j.Spec.TotalWork = 100
 	b := opened(t, t.TempDir(), realClock{}, commands(j))
@@ -400,6 +414,7 @@ func TestReportsReachThePipeline(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	jobs := func() *workload.Workload { return commands(command("j", "sleep", "60")) }
 	cases := map[string]struct {
 		prepare func(t *testing.T, dir string)
@@ -448,7 +463,7 @@ func TestRefusals(t *testing.T) {
 			if tc.prepare != nil {
 				tc.prepare(t, dir)
 			}
-			_, err := tryOpen(dir, "test", false, realClock{}, tc.w)
+			_, err := openWithin(0, dir, "test", false, realClock{}, tc.w)
 			if _, refused := errors.AsType[core.Diagnostics](err); !refused || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want diagnostics with %q", err, tc.want)
 			}

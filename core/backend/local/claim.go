@@ -22,11 +22,12 @@ func (b *Backend) claim() (err error) {
 	if b.config.Devices != discoveredDevices {
 		return nil
 	}
-	b.claims, err = claim(filepath.Join(os.TempDir(), fmt.Sprintf("quartet-devices-%d", os.Geteuid())), b.dir, b.devices.all())
+	b.claims, err = claim(filepath.Join(os.TempDir(), fmt.Sprintf("quartet-devices-%d", os.Geteuid())), b.dir, b.devices.all(), b.lockWait)
 	return err
 }
 
-func claim(folder, run string, names []string) (c claims, err error) {
+// claim takes devices for a run. One that a scheduler of the same run holds is waited for so long.
+func claim(folder, run string, names []string, wait time.Duration) (c claims, err error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("claim devices: %w", err)
 	}
@@ -41,7 +42,7 @@ func claim(folder, run string, names []string) (c claims, err error) {
 		}
 		c = append(c, f)
 		free, owner := lock(f), readOwner(f)
-		for wait := lockWait; !free && owner == run && wait > 0; wait -= lookAgain { // a scheduler of this run that is just ending
+		for left := wait; !free && owner == run && left > 0; left -= lookAgain { // a scheduler of this run that is just ending
 			time.Sleep(lookAgain)
 			free, owner = lock(f), readOwner(f)
 		}

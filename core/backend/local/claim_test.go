@@ -12,17 +12,18 @@ import (
 )
 
 func TestDevicesAreClaimed(t *testing.T) {
+	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "claims")
 	refused := func(run, want string, names ...string) {
 		t.Helper()
-		c, err := claim(folder, run, names)
+		c, err := claim(folder, run, names, 0)
 		if _, told := errors.AsType[core.Diagnostics](err); !told || !strings.Contains(err.Error(), want) {
 			t.Errorf("claims %v, error %v, want diagnostics with %q", c, err, want)
 		}
 	}
 	granted := func(run string, names ...string) claims {
 		t.Helper()
-		c, err := claim(folder, run, names)
+		c, err := claim(folder, run, names, lockWait)
 		if err != nil {
 			t.Fatal(err)
 		}

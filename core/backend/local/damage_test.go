@@ -22,7 +22,7 @@ import (
 func filledStore(t testing.TB) (file []byte, records map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := openStore(dir, false)
+	s, err := openStore(dir, false, lockWait)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func judge(t testing.TB, dir string, damaged []byte, want map[string]string) (op
 	if err := os.WriteFile(path, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := openStore(dir, false)
+	s, err := openStore(dir, false, lockWait)
 	if err != nil {
 		if _, refused := errors.AsType[core.Diagnostics](err); !refused {
 			t.Errorf("error %v, want diagnostics", err)
@@ -103,7 +103,7 @@ func judge(t testing.TB, dir string, damaged []byte, want map[string]string) (op
 	if err := s.close(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = openStore(dir, false); err != nil {
+	if s, err = openStore(dir, false, lockWait); err != nil {
 		t.Fatalf("a store was damaged by what was recorded after it was opened: %v", err)
 	}
 	if err := s.close(); err != nil {
@@ -132,6 +132,7 @@ var countRecord = fmt.Sprintf("%s %x", metaBucket, countKey)
 var damages = flag.Int("local.damages", 40, "how often TestADamagedStoreIsRefused damages a store, of each kind")
 
 func TestADamagedStoreIsRefused(t *testing.T) {
+	t.Parallel()
 	file, want := filledStore(t)
 	size := os.Getpagesize()
 	dir := t.TempDir()
@@ -185,7 +186,7 @@ func TestAStoreWithoutBucketsIsNew(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := openStore(dir, false)
+	s, err := openStore(dir, false, lockWait)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +237,7 @@ func TestACheckKeepsTheLock(t *testing.T) {
 func BenchmarkCheck(b *testing.B) {
 	for _, n := range []int{0, 1000, 100_000} {
 		b.Run(fmt.Sprintf("%d rounds", n), func(b *testing.B) {
-			s, err := openStore(b.TempDir(), false)
+			s, err := openStore(b.TempDir(), false, lockWait)
 			if err != nil {
 				b.Fatal(err)
 			}

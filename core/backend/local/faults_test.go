@@ -55,6 +55,7 @@ func collected(t *testing.T, b *Backend, what func() bool) {
 func shell(name, script string) workload.Job { return command(name, "sh", "-c", script) }
 
 func TestCrashesAreToldApart(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		script string
 		want   keeper.Exit
@@ -74,9 +75,9 @@ func TestCrashesAreToldApart(t *testing.T) {
 			if diff := cmp.Diff([]string{"job_failed j"}, seen(t, b)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			got, _ := b.lastWord(b.jobs[0])
+			got, _ := b.finalReport(b.jobs[0])
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("last word (-want +got):\n%s", diff)
+				t.Errorf("final report (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -84,6 +85,7 @@ func TestCrashesAreToldApart(t *testing.T) {
 
 // A job without an agent may be silent for as long as it likes: it holds its devices until it is cancelled.
 func TestASilentJobHoldsUntilItIsCancelled(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	b, w, _ := operated(t, t.TempDir(), map[string]any{"hang_after": "1ms"})
 	if _, err := submit(b, `{version: 1, jobs: [{name: a, command: [sleep, "60"]}]}`); err != nil {
@@ -106,6 +108,7 @@ func TestASilentJobHoldsUntilItIsCancelled(t *testing.T) {
 
 // A checkpoint that a job reported counts for the scheduler after the one it was reported to, whatever becomes of the job.
 func TestACheckpointOutlivesTheScheduler(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w := commands(command("j", "sleep", "60"), command("later", "true"))
 	b := opened(t, dir, realClock{}, w)
@@ -144,6 +147,7 @@ func TestACheckpointOutlivesTheScheduler(t *testing.T) {
 
 // A job that spoke to a scheduler and never does to the next is not waited for without end.
 func TestAJobHangsAcrossSchedulers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b, w, end := operated(t, dir, map[string]any{"hang_after": "1h"})
 	if _, err := submit(b, `{version: 1, jobs: [{name: a, command: [sleep, "60"]}]}`); err != nil {
@@ -189,6 +193,7 @@ func TestAJobHangsAcrossSchedulers(t *testing.T) {
 }
 
 func TestASecondScheduler(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w := commands(command("j", "sleep", "60"))
 	b := opened(t, dir, realClock{}, w)
@@ -197,7 +202,7 @@ func TestASecondScheduler(t *testing.T) {
 	abandon(t, b)
 	first := opened(t, dir, realClock{}, w) // has a round to repeat, and did not yet
 	for _, fresh := range []bool{false, true} {
-		_, err := tryOpen(dir, "test", fresh, realClock{}, w)
+		_, err := openWithin(0, dir, "test", fresh, realClock{}, w)
 		if _, refused := errors.AsType[core.Diagnostics](err); !refused || !strings.Contains(err.Error(), "another scheduler runs on this store") {
 			t.Errorf("fresh %v: error %v, want a refusal", fresh, err)
 		}
@@ -211,6 +216,7 @@ func TestASecondScheduler(t *testing.T) {
 }
 
 func TestAgentGarbage(t *testing.T) {
+	t.Parallel()
 	const many = 2000
 	dir := t.TempDir()
 	b, w, _ := operated(t, dir, nil)

@@ -109,7 +109,7 @@ func TestNoRoomToOpen(t *testing.T) {
 			disk := testdisk.New(t, 1<<20)
 			dir := filepath.Join(disk, "live")
 			if made {
-				s, err := openStore(dir, false)
+				s, err := openStore(dir, false, lockWait)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -121,7 +121,7 @@ func TestNoRoomToOpen(t *testing.T) {
 			}
 			testdisk.Fill(t, disk, left)
 			for _, fresh := range []bool{false, true} {
-				s, err := openStore(dir, fresh)
+				s, err := openStore(dir, fresh, lockWait)
 				if err == nil {
 					if err := s.close(); err != nil {
 						t.Fatal(err)
@@ -136,7 +136,7 @@ func TestNoRoomToOpen(t *testing.T) {
 			if err := os.Remove(filepath.Join(disk, testdisk.Filling)); err != nil {
 				t.Fatal(err)
 			}
-			s, err := openStore(dir, false)
+			s, err := openStore(dir, false, lockWait)
 			if err != nil {
 				t.Errorf("made %v, %d bytes were left, and there is room: %v", made, left, err)
 				continue

@@ -57,7 +57,7 @@ type watch struct {
 	checkpointBy float64 // when it is asked for a checkpoint
 	stopBy       float64 // when it should be gone; 0 while it was not told to stop
 	slow         bool    // its keeper was killed, for it is not
-	lingers      float64 // until when its last words are waited for; 0 while it runs
+	lingers      float64 // until when its final report is waited for; 0 while it runs
 }
 
 // wanted reports whether the last run is the one that was decided.

@@ -25,6 +25,7 @@ func ignoreTermination() { signal.Ignore(syscall.SIGTERM) }
 // TestSchedulerIsKilled kills schedulers at random moments, one after the other, each of which has to go on where the one
 // before was. Every job must end, having done its work once, on devices of its own, and leave nothing behind.
 func TestSchedulerIsKilled(t *testing.T) {
+	t.Parallel()
 	t.Logf("seed %d, %d kills", *seed, *kills)
 	rng := rand.New(rand.NewPCG(*seed, 0))
 	for left, life := *kills, 0; left > 0; life++ {
@@ -36,6 +37,7 @@ func TestSchedulerIsKilled(t *testing.T) {
 
 // TestSchedulerOfPoolsIsKilled is TestSchedulerIsKilled with nodes that come, go and are taken away.
 func TestSchedulerOfPoolsIsKilled(t *testing.T) {
+	t.Parallel()
 	t.Logf("seed %d, %d kills", *seed, *kills)
 	rng := rand.New(rand.NewPCG(*seed, 1))
 	for left, life := *kills, 0; left > 0; life++ {
@@ -45,6 +47,7 @@ func TestSchedulerOfPoolsIsKilled(t *testing.T) {
 
 // TestSchedulerOfSharedDevicesIsKilled is TestSchedulerIsKilled with jobs that have parts of devices: together they never have more than all of one.
 func TestSchedulerOfSharedDevicesIsKilled(t *testing.T) {
+	t.Parallel()
 	t.Logf("seed %d, %d kills", *seed, *kills)
 	rng := rand.New(rand.NewPCG(*seed, 2))
 	for left, life := *kills, 0; left > 0; life++ {
@@ -224,7 +227,7 @@ func damage(t *testing.T, rng *rand.Rand, dir string) (restore func(said string)
 			return false
 		}
 		for _, p := range running {
-			if _, _, err := keeper.LastWord(p.Run); p.Keeper && !p.Alive() && err != nil && keeper.Began(p.Run) {
+			if _, _, err := keeper.FinalReport(p.Run); p.Keeper && !p.Alive() && err != nil && keeper.Began(p.Run) {
 				t.Errorf("a store that is %s: the keeper of %s was killed", kind, p.Run)
 			}
 		}

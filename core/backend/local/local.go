@@ -32,21 +32,36 @@ func KeepIfAsked() {
 
 // Config are the settings of the backend.
 type Config struct {
-	Dir             string        `config:"dir" doc:"folder of the store, the logs and the checkpoints; folder live of the run's results if left out"`
-	Grace           time.Duration `config:"grace" doc:"time that an agent has to stop its job before SIGTERM, and a job between SIGTERM and SIGKILL" min:"0s" max:"1h"`
-	Environment     []string      `config:"environment" doc:"variables of the scheduler's environment that jobs see, besides the usual ones"`
-	LogMB           int           `config:"log_mb" doc:"MB that a file of output may have before it is renamed and a new one begun; 0: any" min:"0" max:"1000000"`
-	LogFiles        int           `config:"log_files" doc:"renamed files of output that are kept" min:"0" max:"1000"`
-	Limits          string        `config:"limits" doc:"limits of jobs on processors and memory, by control groups: not set, set if possible, or else the run of the job fails" enum:"off|try|required"`
-	Declared        bool          `config:"declared" doc:"trust the seconds that jobs declare, and refuse jobs that declare none: gives remaining_work"`
-	Devices         string        `config:"devices" doc:"declared: the devices of the nodes are numbered; discovered: they are found on this machine, which must have them" enum:"declared|discovered"`
-	StandIn         []string      `config:"stand_in" doc:"command of jobs that have none, with {name}, {application}, {profile}, {work}, {seconds}, {replicas}, {batch} and {speedup} of the job filled in; if left out, such jobs do nothing for as long as the simulator would let them"`
-	HangAfter       time.Duration `config:"hang_after" doc:"a run whose agent spoke and then says nothing for so long has failed; 0 for never" min:"0s"`
+	// Dir is the folder of the store, the logs and the checkpoints. Empty, it is folder live of the results of the run.
+	Dir string `config:"dir" doc:"folder of the store, the logs and the checkpoints; folder live of the run's results if left out"`
+	// Grace is how long an agent has to stop its job before SIGTERM, and a job between SIGTERM and SIGKILL.
+	Grace time.Duration `config:"grace" doc:"time that an agent has to stop its job before SIGTERM, and a job between SIGTERM and SIGKILL" min:"0s" max:"1h"`
+	// Environment names the variables of the scheduler that jobs see besides the usual ones.
+	Environment []string `config:"environment" doc:"variables of the scheduler's environment that jobs see, besides the usual ones"`
+	// LogMB is the size in MB at which a file of output is renamed and a new one begun; 0 for none.
+	LogMB int `config:"log_mb" doc:"MB that a file of output may have before it is renamed and a new one begun; 0: any" min:"0" max:"1000000"`
+	// LogFiles is how many renamed files of output are kept.
+	LogFiles int `config:"log_files" doc:"renamed files of output that are kept" min:"0" max:"1000"`
+	// Limits says whether jobs are held to their CPUs and memory by control groups: off, try or required.
+	Limits string `config:"limits" doc:"limits of jobs on processors and memory, by control groups: not set, set if possible, or else the run of the job fails" enum:"off|try|required"`
+	// Declared trusts the seconds that jobs declare, and refuses jobs that declare none.
+	Declared bool `config:"declared" doc:"trust the seconds that jobs declare, and refuse jobs that declare none: gives remaining_work"`
+	// Devices says whether the devices of nodes are declared by the config or discovered on this machine.
+	Devices string `config:"devices" doc:"declared: the devices of the nodes are numbered; discovered: they are found on this machine, which must have them" enum:"declared|discovered"`
+	// StandIn is the command of jobs that have none, with placeholders for what is known of the job.
+	StandIn []string `config:"stand_in" doc:"command of jobs that have none, with {name}, {application}, {profile}, {work}, {seconds}, {replicas}, {batch} and {speedup} of the job filled in; if left out, such jobs do nothing for as long as the simulator would let them"`
+	// HangAfter is how long a job whose agent has spoken may be silent before its run fails; 0 for ever.
+	HangAfter time.Duration `config:"hang_after" doc:"a run whose agent spoke and then says nothing for so long has failed; 0 for never" min:"0s"`
+	// CheckpointEvery is how often jobs that speak the agent protocol are asked for a checkpoint; 0 for never.
 	CheckpointEvery time.Duration `config:"checkpoint_every" doc:"how often jobs that speak the agent protocol are asked for a checkpoint; 0 for never: they make them when they see fit, and when they are stopped" min:"0s"`
-	Speedup         float64       `config:"speedup" doc:"how many seconds of the run pass in one: a trace is replayed so much faster" min:"0.001" max:"1e6"`
-	Pools           []Pool        `config:"pools" doc:"what it takes for nodes of the cluster's pools to come and go, in time of the run; a pool that is not listed has its nodes at once"`
-	Evict           []Eviction    `config:"evict" doc:"nodes of pools that are taken away, with the notice of their pool"`
-	StallAfter      time.Duration `config:"stall_after" doc:"end the run when no job ran, started or was submitted for so long" min:"1s"`
+	// Speedup is how many seconds of the run pass in a second.
+	Speedup float64 `config:"speedup" doc:"how many seconds of the run pass in one: a trace is replayed so much faster" min:"0.001" max:"1e6"`
+	// Pools is how long nodes of pools take to come and go, in time of the run.
+	Pools []Pool `config:"pools" doc:"what it takes for nodes of the cluster's pools to come and go, in time of the run; a pool that is not listed has its nodes at once"`
+	// Evict lists nodes of pools that are taken away.
+	Evict []Eviction `config:"evict" doc:"nodes of pools that are taken away, with the notice of their pool"`
+	// StallAfter is how long no job may run, start or be submitted before the run ends, in time of the run.
+	StallAfter time.Duration `config:"stall_after" doc:"end the run when no job ran, started or was submitted for so long" min:"1s"`
 }
 
 // Deciding are the settings that decisions depend on. A run goes on when others are changed.
@@ -86,7 +101,7 @@ func New(clock Clock) core.Factory[backend.Opener] {
 	}, Config{
 		Grace: 10 * time.Second, LogMB: 64, LogFiles: 3, Limits: keeper.LimitsTry, Devices: declaredDevices, Speedup: 1, StallAfter: time.Hour,
 	}, func(c Config, s core.Settings) (backend.Opener, error) {
-		return &Opener{config: c, log: s.Log, clock: clock, seed: s.Seed, id: s.ID}, nil
+		return &Opener{config: c, log: s.Log, clock: clock, lockWait: lockWait, seed: s.Seed, id: s.ID}, nil
 	})
 }
 
@@ -95,6 +110,7 @@ type Opener struct {
 	config   Config
 	log      *slog.Logger
 	clock    Clock
+	lockWait time.Duration // how long what another instance holds is waited for
 	identity string
 	resolved string
 	files    []core.FileRead

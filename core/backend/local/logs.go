@@ -111,7 +111,7 @@ type logReader struct {
 // verdict tells when there was nothing to read.
 func (r *logReader) verdict(l backend.Log) error {
 	if !r.begun {
-		return fmt.Errorf("replica %d of job %q has put out nothing", l.Rank, l.Job)
+		return fmt.Errorf("replica %d of job %s has not written any output", l.Rank, l.Job)
 	}
 	return nil
 }

@@ -152,6 +152,7 @@ func waitUntilGone(t *testing.T, b *Backend, name string) {
 }
 
 func TestJobsAreSubmittedAndCancelled(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	b, w, end := operated(t, dir, nil)
@@ -198,6 +199,7 @@ func TestJobsAreSubmittedAndCancelled(t *testing.T) {
 }
 
 func TestNodesAreDrained(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	b, w, end := operated(t, dir, nil)
@@ -232,6 +234,7 @@ func TestNodesAreDrained(t *testing.T) {
 }
 
 func TestPreviewTellsTheNextRound(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	b, w, _ := operated(t, t.TempDir(), nil)
 	if _, err := submit(b, `{version: 1, jobs: [{name: a, command: [sleep, "60"], replicas: 4}, {name: b, command: [sleep, "60"]}]}`); err != nil {
@@ -290,6 +293,7 @@ func speak(t *testing.T, b *Backend, job string) *agent.Client {
 }
 
 func TestAJobThatSpoke(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		settings map[string]any
 		done     bool
@@ -335,6 +339,7 @@ func TestAJobThatSpoke(t *testing.T) {
 
 // A job that does not heed signals in any way loses nothing when its agent listens.
 func TestAnAgentIsAsked(t *testing.T) {
+	t.Parallel()
 	ledger, dir := t.TempDir(), t.TempDir()
 	b, w, _ := operated(t, dir, map[string]any{"grace": "20s", "checkpoint_every": "50ms"})
 	if _, err := submit(b, fmt.Sprintf(`{version: 1, jobs: [{name: a, command: [%q, work, %q, listens, "0"]}]}`, testProgram(t), ledger)); err != nil {
@@ -351,7 +356,7 @@ func TestAnAgentIsAsked(t *testing.T) {
 	if got := len(lines(t, ledger, "kept")); got != 1 {
 		t.Errorf("it kept its work %d times, want once", got)
 	}
-	e, _, err := keeper.LastWord(filepath.Join(dir, "jobs/a/run-1"))
+	e, _, err := keeper.FinalReport(filepath.Join(dir, "jobs/a/run-1"))
 	if err != nil || e.Outcome != keeper.Stopped {
 		t.Errorf("the run ended as %q, error %v, want that it was stopped", e.Outcome, err)
 	}
@@ -359,6 +364,7 @@ func TestAnAgentIsAsked(t *testing.T) {
 
 // A scheduler that takes over asks an agent that has not connected again yet, too, and lets it have its grace.
 func TestAnAgentIsAskedByTheNextScheduler(t *testing.T) {
+	t.Parallel()
 	ledger, dir := t.TempDir(), t.TempDir()
 	settings := map[string]any{"grace": "20s", "checkpoint_every": "50ms"}
 	b, w, end := leaving(t, dir, settings)

@@ -192,6 +192,7 @@ func setNumber(path string, n int) error {
 // one without an answer must have been obeyed wholly or not at all. Every third life, keepers are killed too. What must hold
 // besides is that of TestSchedulerIsKilled, and that no training begins before a checkpoint that it made.
 func TestOperatedSchedulerIsKilled(t *testing.T) {
+	t.Parallel()
 	t.Logf("seed %d, %d kills", *seed, *kills)
 	rng := rand.New(rand.NewPCG(*seed, 1))
 	for left, life := *kills, 0; left > 0; life++ {
@@ -205,6 +206,7 @@ func TestOperatedSchedulerIsKilled(t *testing.T) {
 
 // TestOperatedSchedulerOfSharedDevicesIsKilled is TestOperatedSchedulerIsKilled with parts of devices.
 func TestOperatedSchedulerOfSharedDevicesIsKilled(t *testing.T) {
+	t.Parallel()
 	l := &aLife{
 		t: t, rng: rand.New(rand.NewPCG(*seed, 3)), policy: sharing, keepers: true, want: map[string]string{}, health: map[string]string{"a": "ready", "b": "ready"},
 	}

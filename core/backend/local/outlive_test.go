@@ -94,11 +94,11 @@ func (c *composer) goOn(t *testing.T, dir string, w *workload.Workload, until in
 	o.For(Run{Dir: dir, Identity: c.identity})
 	cluster := *c.cluster
 	cluster.Nodes = slices.Clone(cluster.Nodes)
-	world, err := o.Open(t.Context(), &cluster, w)
+	opened, err := o.Open(t.Context(), &cluster, w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b = world.(*Backend)
+	b = opened.(*Backend)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	d = &decisions{starts: map[core.JobID]int{}, stops: map[core.JobID]int{}, ended: map[core.JobID]int{}, until: until, stop: stop}
@@ -124,6 +124,7 @@ func nodesOfTest(a, b int) *core.Cluster {
 // A run goes on with another binary, another policy, and other devices: all jobs end, none is started again without need, and
 // what is decided otherwise is said.
 func TestARunOutlivesItsPolicies(t *testing.T) {
+	t.Parallel()
 	const jobs, half, most = 40, 20, 30
 	begun := composer{"fifo", patient, false, nodesOfTest(4, 4)}
 	cases := map[string]struct {
@@ -187,7 +188,7 @@ func TestARunOutlivesItsPolicies(t *testing.T) {
 			if took.resumed == nil || !strings.Contains(took.resumed.Why, tc.why) {
 				t.Errorf("took over: %+v, want why %q\n%s", took.resumed, tc.why, told)
 			}
-			if got := strings.Count(told, "a job is decided about anew"); got != took.first {
+			if got := strings.Count(told, "new policy decides differently"); got != took.first {
 				t.Errorf("%d lines about %d changes\n%s", got, took.first, told)
 			}
 			if wrong := lines(t, ledger, "violations"); len(wrong) > 0 {

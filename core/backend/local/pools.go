@@ -23,8 +23,10 @@ type Pool = backend.Pool
 
 // Eviction is a node of a pool that is taken away at a moment of the run.
 type Eviction struct {
-	Node string        `config:"node" doc:"name of the node: that of its pool, a hyphen and its number, counted from 0" required:"true"`
-	At   time.Duration `config:"at" doc:"moment of the run at which it is gone" min:"0s"`
+	// Node is the name of the node: its pool, a hyphen and its number, from 0.
+	Node string `config:"node" doc:"name of the node: that of its pool, a hyphen and its number, counted from 0" required:"true"`
+	// At is the moment of the run at which the node is gone.
+	At time.Duration `config:"at" doc:"moment of the run at which it is gone" min:"0s"`
 }
 
 // pool is the pool that the name of a node is of; false for none.

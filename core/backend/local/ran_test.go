@@ -11,9 +11,10 @@ import (
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 )
 
-// What the end of a run comes to, by the last word of its keeper and what was known of the run.
+// What the end of a run comes to, by the final report of its keeper and what was known of the run.
 func TestWhatAnEndComesTo(t *testing.T) {
-	const began = "begun" // there is this file, and no last word
+	t.Parallel()
+	const began = "begun" // there is this file, and no final report
 	cases := map[string]struct {
 		exit  *keeper.Exit // nil for none
 		began bool
@@ -102,7 +103,7 @@ func TestARunThatNeverBeganMadeNoProgress(t *testing.T) {
 	}
 }
 
-func TestLastWordsAreWaitedFor(t *testing.T) {
+func TestFinalReportsAreWaitedFor(t *testing.T) {
 	b := &Backend{config: Config{Speedup: 2}}
 	j := &job{watch: watch{connected: true}}
 	if !b.saysMore(j, 10) || j.lingers != 12 {

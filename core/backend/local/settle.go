@@ -140,8 +140,8 @@ func (b *Backend) saysMore(j *job, now float64) bool {
 func (b *Backend) ran(j *job) {
 	b.unsettled = true
 	wanted := j.wanted()
-	e, at := b.lastWord(j)
-	b.hearLastWords(j, at)
+	e, at := b.finalReport(j)
+	b.takeFinalReport(j, at)
 	b.unwatch(j)
 	for _, warning := range e.Warnings {
 		if b.unlimited && strings.HasPrefix(warning, keeper.NoLimits) {
@@ -230,11 +230,11 @@ func (b *Backend) failed(j *job, reason string, at float64) {
 	b.events = append(b.events, again)
 }
 
-// lastWord is what a keeper left, and when the run ended. Only of one that ended while no scheduler ran does its file tell
+// finalReport is what a keeper left, and when the run ended. Only of one that ended while no scheduler ran does its file tell
 // when: a clock may be set, and a running scheduler does not notice.
-func (b *Backend) lastWord(j *job) (e keeper.Exit, atSeconds float64) {
+func (b *Backend) finalReport(j *job) (e keeper.Exit, atSeconds float64) {
 	now := b.elapsed()
-	e, at, err := keeper.LastWord(b.runFolder(j, j.run.Number))
+	e, at, err := keeper.FinalReport(b.runFolder(j, j.run.Number))
 	if err != nil {
 		e.Outcome = keeper.Lost
 		if !keeper.Began(b.runFolder(j, j.run.Number)) {

@@ -174,6 +174,7 @@ func noted(t *testing.T, ledger, file, line string) {
 
 // A job that is to have the part of one that is stopped begins when that is gone, and not before; one for which there is room begins at once.
 func TestAPartIsFreeWhenItsProcessesAreGone(t *testing.T) {
+	t.Parallel()
 	for _, counted := range []bool{false, true} { // of a device, or of CPUs beside it
 		t.Run(fmt.Sprint("counted ", counted), func(t *testing.T) {
 			dir, ledger := t.TempDir(), t.TempDir()
@@ -223,6 +224,7 @@ func TestAPartIsFreeWhenItsProcessesAreGone(t *testing.T) {
 
 // Two jobs on a device are found by the scheduler after theirs, with their parts.
 func TestJobsOnADeviceAreTakenOver(t *testing.T) {
+	t.Parallel()
 	for _, how := range []core.Sharing{core.Fractional, core.TimeSlice} {
 		t.Run(how.String(), func(t *testing.T) {
 			dir := t.TempDir()
@@ -340,15 +342,15 @@ func TestAJobThatWantsMoreMemoryFailsForIt(t *testing.T) {
 func TestInstancesAreClaimedApart(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "claims")
 	one, other := "MIG-"+idA+"/1/0", "MIG-"+idA+"/2/0"
-	first, err := claim(folder, "/first", []string{one})
+	first, err := claim(folder, "/first", []string{one}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := claim(folder, "/second", []string{other})
+	second, err := claim(folder, "/second", []string{other}, 0)
 	if err != nil {
 		t.Fatalf("an instance beside one of another run: %v", err)
 	}
-	if c, err := claim(folder, "/third", []string{one}); err == nil {
+	if c, err := claim(folder, "/third", []string{one}, 0); err == nil {
 		t.Errorf("claimed %v twice", c)
 	}
 	if files, err := os.ReadDir(folder); err != nil || len(files) != 2 {

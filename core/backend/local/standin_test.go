@@ -141,14 +141,15 @@ func TestWhatIsStoppedWithTheSchedulerDoesNotFail(t *testing.T) {
 	b = mustFast(t, dir, nil, w)
 	b.wakeUp()
 	for _, j := range b.jobs {
-		e, _, err := keeper.LastWord(b.runFolder(j, j.run.Number))
+		e, _, err := keeper.FinalReport(b.runFolder(j, j.run.Number))
 		if diff := cmp.Diff(keeper.Exit{Outcome: keeper.Stopped, Codes: []int{standInStopped}}, e); diff != "" || err != nil {
-			t.Errorf("job %q: error %v, last word (-want +got):\n%s", j.Spec.Name, err, diff)
+			t.Errorf("job %q: error %v, final report (-want +got):\n%s", j.Spec.Name, err, diff)
 		}
 	}
 }
 
 func TestAStandInGoesOnWhereItWasStopped(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b := mustFast(t, dir, nil, commands(traced("j", 1e6)))
 	until(t, b, core.JobSubmitted)
@@ -183,6 +184,7 @@ func TestAStandInGoesOnWhereItWasStopped(t *testing.T) {
 }
 
 func TestAStandInReceivesTunings(t *testing.T) {
+	t.Parallel()
 	j := traced("j", 1e6)
 	j.Model = training{j.Model}
 	b := mustFast(t, t.TempDir(), nil, commands(j))
@@ -207,6 +209,7 @@ func TestAStandInReceivesTunings(t *testing.T) {
 }
 
 func TestCommandsStandIn(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := traced("net-1", 90.5)
 	j.Spec.Application, j.Spec.Batch.Requested = "net", 64

@@ -59,8 +59,8 @@ const (
 )
 
 // openStore opens or creates a store, for one instance at a time. A damaged one is set aside when the run is fresh, and a
-// core.Diagnostics error otherwise.
-func openStore(dir string, fresh bool) (*store, error) {
+// core.Diagnostics error otherwise. One that another instance holds is waited for so long.
+func openStore(dir string, fresh bool, wait time.Duration) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the store: %w", err)
 	}
@@ -73,7 +73,7 @@ func openStore(dir string, fresh bool) (*store, error) {
 		}}
 	}
 	s := &store{path: filepath.Join(dir, storeFile)}
-	err := s.open()
+	err := s.open(wait)
 	if err == nil {
 		return s, nil
 	}
@@ -95,7 +95,7 @@ func openStore(dir string, fresh bool) (*store, error) {
 	if err := os.Rename(s.path, s.path+".damaged"); err != nil {
 		return nil, fmt.Errorf("set the damaged store aside: %w", err)
 	}
-	if err := s.open(); err != nil {
+	if err := s.open(wait); err != nil {
 		return nil, fmt.Errorf("begin a new store: %w", err)
 	}
 	return s, nil
@@ -103,7 +103,7 @@ func openStore(dir string, fresh bool) (*store, error) {
 
 var errLocked = errors.New("another process holds its lock")
 
-func (s *store) open() (err error) {
+func (s *store) open(wait time.Duration) (err error) {
 	file, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (s *store) open() (err error) {
 			}
 		}
 	}()
-	for wait := lockWait; !lock(file); wait -= lookAgain {
+	for ; !lock(file); wait -= lookAgain {
 		if wait <= 0 {
 			return errLocked
 		}

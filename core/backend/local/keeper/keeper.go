@@ -1,5 +1,5 @@
 // Package keeper is the process that looks after one run of a job on this machine. It starts the replicas, all or none, holds
-// them within their limits, takes their output to files, ends what they leave behind, and leaves a last word. It outlives
+// them within their limits, takes their output to files, ends what they leave behind, and leaves a final report. It outlives
 // whoever started it, who finds it again by its identity. A run has a folder, which holds all that the two tell each other,
 // but for signals.
 package keeper
@@ -29,15 +29,15 @@ const (
 
 // Orders say what a keeper is to start.
 type Orders struct {
-	Command      []string
-	Dir          string
+	Command      []string  // program and arguments of every replica
+	Dir          string    // working directory of the replicas
 	Replicas     []Replica // by rank
-	GraceSeconds float64
-	LogBytes     int64   // that a file of output has room for; 0: for all
-	LogFiles     int     // older files of output that are kept
-	Limits       string  // what is done when those below cannot be set
-	CPUs         float64 // of a replica; 0: no limit
-	MemoryBytes  int64   // of a replica; 0: no limit
+	GraceSeconds float64   // seconds between asking the agent, SIGTERM and SIGKILL
+	LogBytes     int64     // that a file of output has room for; 0: for all
+	LogFiles     int       // older files of output that are kept
+	Limits       string    // what is done when those below cannot be set
+	CPUs         float64   // of a replica; 0: no limit
+	MemoryBytes  int64     // of a replica; 0: no limit
 }
 
 // What is done when limits of replicas cannot be set.
@@ -55,14 +55,14 @@ func (o *Orders) limited() bool { return o.CPUs > 0 || o.MemoryBytes > 0 }
 
 // Replica is a process that a keeper starts.
 type Replica struct {
-	Environment []string
-	Out, Err    string // files that its output is appended to
+	Environment []string // as NAME=value; nothing else is inherited
+	Out, Err    string   // files that its output is appended to
 }
 
 // Outcome is how a run ended.
 type Outcome string
 
-// The ways to end. A keeper never says Lost or NeverBegan: those are for whoever finds no last word.
+// The ways to end. A keeper never says Lost or NeverBegan: those are for whoever finds no final report.
 const (
 	Finished Outcome = "finished" // every replica exited with 0
 	Failed   Outcome = "failed"
@@ -72,22 +72,22 @@ const (
 	NeverBegan Outcome = "never_began"
 )
 
-// Exit is the last word of a keeper: how its run ended.
+// Exit is the final report of a keeper: how its run ended.
 type Exit struct {
-	Outcome  Outcome
-	Reason   string   `json:",omitempty"`
+	Outcome  Outcome  // how the run ended
+	Reason   string   `json:",omitempty"` // why it failed, in a sentence; empty otherwise
 	Codes    []int    // by rank; 128 + the signal for a replica that one ended, -1 for one that did not run
 	Warnings []string `json:",omitempty"` // what else is worth knowing
 }
 
-// reserve is room on disk for the last word of a keeper, which a full disk would silence otherwise. The word is written over
-// it in place, and gets its name when it is complete, so that half a word is none. File systems that never write in place,
-// such as btrfs, do not keep the promise; a run without a last word is lost.
+// reserve is room on disk for the final report of a keeper, which a full disk would silence otherwise. The report is written over
+// it in place, and gets its name when it is complete, so that half a report is none. File systems that never write in place,
+// such as btrfs, do not keep the promise; a run without a final report is lost.
 type reserve struct{ path string }
 
 const reserved = ".reserve"
 
-// The room for a last word without its codes, of which each takes up to longestCode characters. The texts in it are cut to
+// The room for a final report without its codes, of which each takes up to longestCode characters. The texts in it are cut to
 // longestText characters, which JSON may make longer.
 const (
 	roomForTexts = 16 << 10
@@ -106,7 +106,7 @@ func newReserve(path string, replicas int) (reserve, error) {
 	return r, errors.Join(err, f.Close())
 }
 
-// become writes the last word.
+// become writes the final report.
 func (r reserve) become(path string, e Exit) error {
 	e.Reason, e.Warnings = cut(e.Reason), e.Warnings[:min(len(e.Warnings), mostWarnings)]
 	for i := range e.Warnings {
@@ -137,8 +137,8 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:longestText], "") + "..."
 }
 
-// LastWord is what the keeper of the run in a folder left, and when. It is an error if it left nothing that can be read.
-func LastWord(dir string) (e Exit, at time.Time, err error) {
+// FinalReport is what the keeper of the run in a folder left, and when. It is an error if it left nothing that can be read.
+func FinalReport(dir string) (e Exit, at time.Time, err error) {
 	path := filepath.Join(dir, exitFile)
 	info, err := os.Stat(path)
 	if err != nil {

@@ -1,12 +1,14 @@
 package keeper
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -49,15 +51,15 @@ func keep(dir string) int {
 	}
 	word, err := newReserve(filepath.Join(dir, exitFile), len(o.Replicas))
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "there is no room for the last word:", err) // it may be there by then
+		fmt.Fprintln(os.Stderr, "there is no room for the final report:", err) // it may be there by then
 	}
 	// Whatever the replicas leave behind becomes a child of the keeper, which ends it.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	g := &gang{dir: dir, orders: &o, running: map[int]*exec.Cmd{}, ended: make(chan int), codes: make([]int, len(o.Replicas))}
-	e := g.run(stop)
+	g := &gang{dir: dir, orders: &o, signals: stop, commands: make([]*exec.Cmd, len(o.Replicas)), ended: make(chan int)}
+	e := g.run()
 	if err := word.become(filepath.Join(dir, exitFile), e); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -71,22 +73,21 @@ const askedToStop = syscall.SIGUSR1
 // endNow tells a keeper to kill its replicas at once. One of an earlier version dies of it, and its replicas with it.
 const endNow = syscall.SIGUSR2
 
-// gang is the replicas of a run.
+// gang is the replicas of a run as processes of this machine.
 type gang struct {
-	dir     string // of the run
-	orders  *Orders
-	limits  limits
-	output  output
-	running map[int]*exec.Cmd // by rank
-	ended   chan int          // ranks
-	codes   []int
+	dir      string // of the run
+	orders   *Orders
+	signals  <-chan os.Signal // to the keeper
+	limits   limits
+	output   output
+	commands []*exec.Cmd // by rank; nil for one that was not started
+	ended    chan int    // ranks
+	grace    <-chan time.Time
 }
 
 // run holds the replicas within their limits, and returns when nothing is left of them but their output.
-func (g *gang) run(stop <-chan os.Signal) Exit {
-	for rank := range g.codes {
-		g.codes[rank] = -1
-	}
+func (g *gang) run() Exit {
+	codes := slices.Repeat([]int{-1}, len(g.orders.Replicas))
 	var warnings []string
 	warn := func(list ...string) {
 		for _, warning := range list {
@@ -98,12 +99,12 @@ func (g *gang) run(stop <-chan os.Signal) Exit {
 		var err error
 		if g.limits, err = newLimits(g.orders); err != nil {
 			if g.orders.Limits == LimitsRequired {
-				return Exit{Outcome: Failed, Reason: fmt.Sprintf("set the limits: %v", err), Codes: g.codes}
+				return Exit{Outcome: Failed, Reason: fmt.Sprintf("set the limits: %v", err), Codes: codes}
 			}
 			warn(fmt.Sprintf("%s: %v", NoLimits, err))
 		}
 	}
-	e := g.hold(stop)
+	e := supervise(g, codes)
 	endChildren()
 	warn(g.output.end()...)
 	if err := g.limits.remove(); err != nil {
@@ -113,84 +114,27 @@ func (g *gang) run(stop <-chan os.Signal) Exit {
 	return e
 }
 
-// hold starts the replicas and waits for them. The first to fail ends the others, and so does a stop. One that was asked to
-// stop, and ends, did as it was told.
-func (g *gang) hold(stop <-chan os.Signal) Exit {
-	e := Exit{Outcome: Finished, Codes: g.codes}
-	var overdue <-chan time.Time
-	last := syscall.Signal(0) // sent
-	send := func(s syscall.Signal) {
-		if last != s {
-			if last = s; s != askedToStop { // that one is for the keeper
-				g.signal(s)
-			}
-			overdue = time.After(time.Duration(g.orders.GraceSeconds * float64(time.Second)))
+// next waits until a replica ended, the keeper got a signal, or a grace period is over.
+func (g *gang) next() occurrence {
+	select {
+	case rank := <-g.ended:
+		return occurrence{ended: true, rank: rank}
+	case s := <-g.signals:
+		switch s {
+		case endNow:
+			return occurrence{event: killOrdered}
+		case askedToStop:
+			return occurrence{event: agentAsked}
+		default:
+			return occurrence{event: stopOrdered}
 		}
+	case <-g.grace:
+		return occurrence{event: graceOver}
 	}
-	end := func(o Outcome, reason string) {
-		if e.Outcome == Finished {
-			e.Outcome, e.Reason = o, reason
-			send(syscall.SIGTERM)
-		}
-	}
-	for rank := range g.orders.Replicas {
-		if err := g.start(rank); err != nil {
-			end(Failed, fmt.Sprintf("start replica %d: %v", rank, err))
-			break
-		}
-	}
-	ask := func() {
-		if e.Outcome == Finished {
-			e.Outcome = Stopped
-			send(askedToStop)
-		}
-	}
-	if g.askedToStop() {
-		ask()
-	}
-	for len(g.running) > 0 {
-		select {
-		case rank := <-g.ended:
-			if g.askedToStop() {
-				ask() // the signal is on its way
-			}
-			g.codes[rank] = exitCode(g.running[rank].ProcessState)
-			delete(g.running, rank)
-			if last == askedToStop {
-				send(syscall.SIGTERM) // the others may not have been told
-			}
-			if code := g.codes[rank]; code != 0 {
-				reason := fmt.Sprintf("replica %d exited with %d%s", rank, code, signalOf(code))
-				if g.limits.exceeded(rank) {
-					reason = fmt.Sprintf("replica %d exceeded its memory limit of %d MB", rank, g.orders.MemoryBytes/bytesInMB)
-				}
-				end(Failed, reason)
-			}
-		case s := <-stop:
-			switch {
-			case !g.works():
-			case s == endNow:
-				if e.Outcome == Finished {
-					e.Outcome = Stopped
-				}
-				send(syscall.SIGKILL)
-			case s == askedToStop:
-				ask()
-			case last == syscall.SIGKILL:
-			case last == askedToStop:
-				send(syscall.SIGTERM)
-			default:
-				end(Stopped, "")
-			}
-		case <-overdue:
-			if last == askedToStop {
-				send(syscall.SIGTERM)
-			} else {
-				send(syscall.SIGKILL)
-			}
-		}
-	}
-	return e
+}
+
+func (g *gang) beginGrace() {
+	g.grace = time.After(time.Duration(g.orders.GraceSeconds * float64(time.Second)))
 }
 
 // start starts a replica in a process group of its own.
@@ -211,35 +155,48 @@ func (g *gang) start(rank int) error {
 	if err := g.limits.start(c, rank); err != nil {
 		return err
 	}
-	g.running[rank] = c
+	g.commands[rank] = c
 	go func() {
-		_ = c.Wait() // ProcessState tells
+		awaitEnd(c.Process.Pid)
 		g.ended <- rank
 	}()
 	return nil
 }
 
-// askedToStop reports whether the agent was asked to stop.
-func (g *gang) askedToStop() bool {
+// awaitEnd returns when a child of this process has ended. It leaves it a zombie: no other process gets its number, which may
+// be signalled still.
+func awaitEnd(pid int) {
+	for {
+		if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
+			return // another error is none: the child is there until it is collected
+		}
+	}
+}
+
+func (g *gang) collect(rank int) (code int, reason string) {
+	c := g.commands[rank]
+	_ = c.Wait() // ProcessState says how it went
+	if code = exitCode(c.ProcessState); code == 0 {
+		return 0, ""
+	}
+	if g.limits.exceeded(rank) {
+		return code, fmt.Sprintf("replica %d exceeded its memory limit of %d MB", rank, g.orders.MemoryBytes/bytesInMB)
+	}
+	return code, fmt.Sprintf("replica %d exited with %d%s", rank, code, signalOf(code))
+}
+
+func (g *gang) agentAsked() bool {
 	_, err := os.Lstat(filepath.Join(g.dir, stopFile))
 	return err == nil
 }
 
-// works reports whether a replica is left that has not ended by itself.
-func (g *gang) works() bool {
-	for _, c := range g.running {
-		if _, alive := identify(c.Process.Pid); alive {
-			return true
-		}
-	}
-	return false
+func (g *gang) working(rank int) bool {
+	_, alive := identify(g.commands[rank].Process.Pid)
+	return alive
 }
 
-// signal tells the groups of all replicas that run.
-func (g *gang) signal(s syscall.Signal) {
-	for _, c := range g.running {
-		_ = syscall.Kill(-c.Process.Pid, s) // it may have ended
-	}
+func (g *gang) signal(rank int, s syscall.Signal) {
+	_ = syscall.Kill(-g.commands[rank].Process.Pid, s) // it may have ended
 }
 
 func exitCode(s *os.ProcessState) int {

@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
+	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/internal/testdisk"
 )
 
@@ -34,14 +36,25 @@ type kept struct {
 	keeper *exec.Cmd
 }
 
+// cleaner is a test, or one draw of a property.
+type cleaner interface {
+	Helper()
+	Fatal(args ...any)
+	Cleanup(clean func())
+	Fatalf(format string, args ...any)
+}
+
 // keepRun starts a keeper of replicas that run a script of the shell. Their output goes to the folder of the run.
-func keepRun(t testing.TB, dir string, replicas int, script string, o Orders) *kept {
+func keepRun(t cleaner, dir string, replicas int, script string, o Orders) *kept {
 	t.Helper()
-	o.Command, o.Dir, o.GraceSeconds = []string{"/bin/sh", "-c", script}, dir, 30
+	o.Command, o.Dir = []string{"/bin/sh", "-c", script}, dir
+	if o.GraceSeconds == 0 {
+		o.GraceSeconds = 30
+	}
 	for rank := range replicas {
 		log := filepath.Join(dir, strconv.Itoa(rank))
 		o.Replicas = append(o.Replicas, Replica{
-			Environment: []string{"PATH=" + os.Getenv("PATH"), "RANK=" + strconv.Itoa(rank)}, Out: log + ".out", Err: log + ".err",
+			Environment: []string{"PATH=" + os.Getenv("PATH"), "RANK=" + strconv.Itoa(rank), agent.RendezvousVariable + "=" + dir + "/peers"}, Out: log + ".out", Err: log + ".err",
 		})
 	}
 	child, err := Start(dir, &o, nil)
@@ -59,22 +72,22 @@ func keepRun(t testing.TB, dir string, replicas int, script string, o Orders) *k
 	return k
 }
 
-// end is the last word of the keeper.
-func (k *kept) end(t testing.TB) Exit {
+// end is the final report of the keeper.
+func (k *kept) end(t cleaner) Exit {
 	t.Helper()
 	late := time.AfterFunc(time.Minute, func() { _ = k.keeper.Process.Kill() })
 	defer late.Stop()
 	if err := k.keeper.Wait(); err != nil {
 		t.Fatalf("the keeper: %v; %s", err, k.read(t, "keeper.log"))
 	}
-	e, _, err := LastWord(k.dir)
+	e, _, err := FinalReport(k.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
 
-func (k *kept) read(t testing.TB, file string) string {
+func (k *kept) read(t cleaner, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(k.dir, file))
 	if err != nil {
@@ -84,7 +97,7 @@ func (k *kept) read(t testing.TB, file string) string {
 }
 
 // eventually waits until something holds.
-func eventually(t *testing.T, what string, holds func() bool) {
+func eventually(t cleaner, what string, holds func() bool) {
 	t.Helper()
 	const attempts, interval = 6000, 10 * time.Millisecond
 	for range attempts {
@@ -129,7 +142,7 @@ func TestWhoIsAskedToStopDoesNotFail(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(Exit{Outcome: Stopped, Codes: tc.want}, k.end(t)); diff != "" {
-				t.Errorf("last word (-want +got):\n%s", diff)
+				t.Errorf("final report (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -148,7 +161,7 @@ func TestOutputIsKeptByteForByte(t *testing.T) {
 			dir := t.TempDir()
 			k := keepRun(t, dir, 2, "cat "+source+"; echo $RANK >&2", o)
 			if diff := cmp.Diff(Exit{Outcome: Finished, Codes: []int{0, 0}}, k.end(t)); diff != "" {
-				t.Errorf("last word (-want +got):\n%s", diff)
+				t.Errorf("final report (-want +got):\n%s", diff)
 			}
 			for rank := range 2 {
 				var got []byte
@@ -191,7 +204,7 @@ func TestOutputThatIsHeldOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(Exit{Outcome: Finished, Codes: []int{0}}, k.end(t)); diff != "" {
-		t.Errorf("last word (-want +got):\n%s", diff)
+		t.Errorf("final report (-want +got):\n%s", diff)
 	}
 	if got, want := k.read(t, "0.out"), "outside\nlast\n"; got != want {
 		t.Errorf("output %q, want %q", got, want)
@@ -224,24 +237,24 @@ func TestDiskIsFull(t *testing.T) {
 			}
 			got.Warnings = nil
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("last word (-want +got):\n%s", diff)
+				t.Errorf("final report (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// Where nothing can be reserved and nothing gets free the run is lost: no last word is better than half of one.
+// Where nothing can be reserved and nothing gets free the run is lost: no final report is better than half of one.
 func TestDiskStaysFull(t *testing.T) {
 	dir := testdisk.New(t, 1<<19)
 	testdisk.Fill(t, dir, os.Getpagesize()) // for the orders
 	k := keepRun(t, dir, 1, fill, Orders{})
 	_ = k.keeper.Wait() // it cannot say how it went
 	if _, err := os.Stat(filepath.Join(dir, exitFile)); !os.IsNotExist(err) {
-		t.Errorf("a last word: %v", err)
+		t.Errorf("a final report: %v", err)
 	}
 }
 
-func TestLastWordFitsItsReserve(t *testing.T) {
+func TestTheFinalReportFitsItsReserve(t *testing.T) {
 	const replicas = 1000
 	path := filepath.Join(t.TempDir(), exitFile)
 	r, err := newReserve(path, replicas)
@@ -261,7 +274,7 @@ func TestLastWordFitsItsReserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after.Size() > before.Size() {
-		t.Errorf("the last word has %d bytes, %d were reserved", after.Size(), before.Size())
+		t.Errorf("the final report has %d bytes, %d were reserved", after.Size(), before.Size())
 	}
 	var e Exit
 	if err := ReadFile(path, &e); err != nil || e.Outcome != Failed || len(e.Codes) != replicas {
@@ -307,7 +320,7 @@ func processorTime(who int) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkKeeper measures what a run costs, from its orders to its last word.
+// BenchmarkKeeper measures what a run costs, from its orders to its final report.
 func BenchmarkKeeper(b *testing.B) {
 	for name, o := range map[string]Orders{
 		"without limits": {}, "with limits": {Limits: LimitsTry, CPUs: 1, MemoryBytes: 64 * bytesInMB},
@@ -348,7 +361,7 @@ func TestEndNow(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(Exit{Outcome: Stopped, Codes: []int{137, 137}}, k.end(t)); diff != "" {
-				t.Errorf("last word (-want +got):\n%s", diff)
+				t.Errorf("final report (-want +got):\n%s", diff)
 			}
 			for _, pid := range children {
 				if _, alive := identify(pid); alive {
@@ -357,4 +370,60 @@ func TestEndNow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// behaviours are scripts of replicas.
+var behaviours = []string{
+	"exec sleep 600",
+	"trap '' TERM; while :; do sleep 0.01; done",
+	"trap 'exit 75' TERM; while :; do sleep 0.01; done",
+	"setsid sleep 600 & exec sleep 600",
+	"setsid sleep 600 & exit 0",
+	"exit 0",
+	"exit 3",
+}
+
+// Whatever replicas do and a keeper is told, in any order, at the end no process of the run is left and all others are there.
+func TestAnySequenceOfProcesses(t *testing.T) {
+	foreign := exec.Command("sleep", "600")
+	if err := foreign.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = foreign.Process.Kill()
+		_ = foreign.Wait() // it was killed
+	}()
+	root := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp(root, "run")
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts := rapid.SliceOfN(rapid.SampledFrom(behaviours), 1, 3).Draw(t, "replicas")
+		script := "case $RANK in "
+		for rank, s := range scripts {
+			script += fmt.Sprintf("%d) %s;; ", rank, s)
+		}
+		k := keepRun(t, dir, len(scripts), script+"esac", Orders{GraceSeconds: 0.01})
+		eventually(t, "the keeper takes signals", func() bool { return Began(dir) })
+		id, _ := identify(k.keeper.Process.Pid)
+		tell := map[string]func(){
+			"ask": func() { id.AskToStop(dir) }, "stop": id.Terminate, "end now": id.EndNow,
+			"ask, and the signal is lost": func() { Identity{}.AskToStop(dir) },
+		}
+		orders := rapid.SliceOfN(rapid.SampledFrom([]string{"ask", "stop", "end now", "ask, and the signal is lost"}), 0, 3).Draw(t, "orders")
+		for _, order := range append(orders, rapid.SampledFrom([]string{"ask", "stop", "end now"}).Draw(t, "last order")) {
+			tell[order]()
+		}
+		e := k.end(t)
+		if left := Find(dir); len(left) > 0 {
+			t.Errorf("left at the end: %+v", left)
+		}
+		if slices.Contains(e.Codes, -1) {
+			t.Errorf("%+v: a replica did not run", e)
+		}
+		if _, alive := identify(foreign.Process.Pid); !alive {
+			t.Fatal("a foreign process was killed")
+		}
+	})
 }

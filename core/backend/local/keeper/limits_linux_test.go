@@ -104,7 +104,7 @@ func TestMemoryLimit(t *testing.T) {
 			}
 			k := keepRun(t, t.TempDir(), 2, tc.script, Orders{Limits: LimitsRequired, MemoryBytes: 64 * bytesInMB})
 			if diff := cmp.Diff(tc.want, k.end(t)); diff != "" {
-				t.Errorf("last word (-want +got):\n%s", diff)
+				t.Errorf("final report (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -133,7 +133,7 @@ func TestProcessorLimit(t *testing.T) {
 	}
 	_ = k.keeper.Process.Signal(syscall.SIGTERM) // it runs
 	if got := k.end(t); got.Outcome != Stopped || len(got.Warnings) > 0 {
-		t.Errorf("last word %+v, want that it was stopped", got)
+		t.Errorf("final report %+v, want that it was stopped", got)
 	}
 	gone(t, groups)
 }
@@ -189,7 +189,7 @@ func TestGroupsOfKilledKeepers(t *testing.T) {
 	_ = killed.keeper.Wait() // it was killed
 	eventually(t, "the groups are removed", func() bool {
 		if got := keepRun(t, t.TempDir(), 1, "exit 0", o).end(t); got.Outcome != Finished {
-			t.Fatalf("last word %+v", got)
+			t.Fatalf("final report %+v", got)
 		}
 		for _, group := range left {
 			if _, err := os.Stat(group); err == nil {
@@ -224,7 +224,7 @@ func TestLimitsThatCannotBeSet(t *testing.T) {
 			k := keepRun(t, t.TempDir(), 1, "exit 0", Orders{Limits: tc.limits, CPUs: tooManyCPUs, MemoryBytes: bytesInGB})
 			got := k.end(t)
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(Exit{}, "Reason", "Warnings")); diff != "" {
-				t.Errorf("last word (-want +got):\n%s", diff)
+				t.Errorf("final report (-want +got):\n%s", diff)
 			}
 			warns := strings.Join(got.Warnings, "; ")
 			if !strings.HasPrefix(got.Reason, tc.reason) || !strings.HasPrefix(warns, tc.warns) || strings.Count(k.read(t, "keeper.log"), warns) != 1 {

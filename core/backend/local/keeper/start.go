@@ -11,7 +11,7 @@ import (
 
 // Identity names a process for good: process ids are used again.
 type Identity struct {
-	PID   int
+	PID   int    // process id
 	Start string // which boot of the machine, and when in it
 }
 
@@ -63,5 +63,5 @@ func (c *Child) Dismiss() {
 	c.Wait() // it ends without a go-ahead
 }
 
-// Wait returns when the keeper is gone, and nothing is left of it but its last word.
-func (c *Child) Wait() { _ = c.command.Wait() } // the last word says how it went
+// Wait returns when the keeper is gone, and nothing is left of it but its final report.
+func (c *Child) Wait() { _ = c.command.Wait() } // the final report says how it went

@@ -85,7 +85,7 @@ func TestKeeperIsDismissed(t *testing.T) {
 		t.Error("it does not wait")
 	}
 	c.Dismiss()
-	if e, _, err := LastWord(dir); !os.IsNotExist(err) || c.Alive() {
-		t.Errorf("last word %+v, error %v, alive %v, want that it is gone without one", e, err, c.Alive())
+	if e, _, err := FinalReport(dir); !os.IsNotExist(err) || c.Alive() {
+		t.Errorf("final report %+v, error %v, alive %v, want that it is gone without one", e, err, c.Alive())
 	}
 }

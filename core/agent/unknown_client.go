@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// stranger is a connection of which it is not known yet who it is.
-type stranger struct {
+// unknownClient is a connection that has not said who it is, or is not admitted yet.
+type unknownClient struct {
 	conn    net.Conn
 	machine string
 }
@@ -25,8 +25,8 @@ func machine(conn net.Conn) string {
 	return ""
 }
 
-// foremost is the oldest stranger of the machine that has most of them, of several the one that came first.
-func foremost(all []stranger) (oldest int) {
+// foremost returns the index of the oldest unknown client of the machine that has most of them, of several the one that came first.
+func foremost(all []unknownClient) (oldest int) {
 	count := make(map[string]int)
 	for _, s := range all {
 		count[s.machine]++

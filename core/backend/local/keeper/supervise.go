@@ -1,0 +1,119 @@
+package keeper
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// replicas are the processes of a run, by rank, as a keeper deals with them. A property test puts simulated ones in their place.
+type replicas interface {
+	// start starts a replica.
+	start(rank int) error
+	// next waits for the next occurrence.
+	next() occurrence
+	// collect returns the exit code of a replica that has ended, and why it failed. The process is nobody's from then on.
+	collect(rank int) (code int, reason string)
+	// working reports whether a replica that was started has not ended yet.
+	working(rank int) bool
+	// signal sends a signal to the process group of a replica that was not collected.
+	signal(rank int, s syscall.Signal)
+	// agentAsked reports whether the agent of the job was asked to stop.
+	agentAsked() bool
+	// beginGrace begins a grace period, in the place of any before. When it is over, next returns it.
+	beginGrace()
+}
+
+// occurrence is what a keeper waits for: the end of a replica, or else an event.
+type occurrence struct {
+	ended bool
+	rank  int   // of the replica that ended
+	event event // where no replica ended
+}
+
+// supervisor starts the replicas of a run and ends them as the table of transitions says.
+type supervisor struct {
+	replicas replicas
+	left     map[int]bool // ranks of replicas that were started and not collected
+	phase    phase
+	exit     Exit
+}
+
+// supervise starts replicas, and returns how the run ended when none of them is left. The first replica that fails ends the
+// others, and so does an order to stop. The exit codes are put into codes, by rank.
+func supervise(r replicas, codes []int) Exit {
+	s := &supervisor{replicas: r, left: map[int]bool{}, exit: Exit{Outcome: Finished, Codes: codes}}
+	for rank := range codes {
+		if err := r.start(rank); err != nil {
+			s.handle(startFailed, fmt.Sprintf("start replica %d: %v", rank, err))
+			break
+		}
+		s.left[rank] = true
+	}
+	s.checkAgent()
+	for len(s.left) > 0 {
+		switch o := r.next(); {
+		case o.ended:
+			s.collect(o.rank)
+		case s.working(): // an order that comes after the end of the replicas changes nothing
+			s.handle(o.event, "")
+		}
+	}
+	return s.exit
+}
+
+// checkAgent handles that the agent was asked to stop, for which the signal may be on its way.
+func (s *supervisor) checkAgent() {
+	if s.replicas.agentAsked() {
+		s.handle(agentAsked, "")
+	}
+}
+
+// collect handles the end of a replica.
+func (s *supervisor) collect(rank int) {
+	s.checkAgent()
+	code, reason := s.replicas.collect(rank)
+	s.exit.Codes[rank] = code
+	delete(s.left, rank)
+	if code == 0 {
+		s.handle(replicaCompleted, "")
+	} else {
+		s.handle(replicaFailed, reason)
+	}
+}
+
+// handle does what the table says of an event. The reason is that of a failure.
+func (s *supervisor) handle(e event, reason string) {
+	t := transitions[s.phase][e]
+	s.phase = t.next
+	if t.outcome != "" {
+		s.exit.Outcome, s.exit.Reason = t.outcome, reason
+	}
+	switch t.do {
+	case wait:
+	case beginGrace:
+		s.replicas.beginGrace()
+	case terminate:
+		s.signal(syscall.SIGTERM)
+		s.replicas.beginGrace()
+	case kill:
+		s.signal(syscall.SIGKILL)
+	}
+}
+
+func (s *supervisor) signal(signal syscall.Signal) {
+	for rank := range s.exit.Codes {
+		if s.left[rank] {
+			s.replicas.signal(rank, signal)
+		}
+	}
+}
+
+// working reports whether a replica is left that has not ended by itself.
+func (s *supervisor) working() bool {
+	for rank := range s.left {
+		if s.replicas.working(rank) {
+			return true
+		}
+	}
+	return false
+}
