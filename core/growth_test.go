@@ -316,8 +316,8 @@ func (b *troubled) Apply(ctx context.Context, changes []core.Change) error {
 func TestTroubleThatPasses(t *testing.T) {
 	out := &core.Unavailable{Cause: errors.New("restarting")}
 	type waited struct {
-		inVain  int
-		trouble bool
+		failures int
+		trouble  bool
 	}
 	cases := map[string]struct {
 		with error
@@ -334,8 +334,8 @@ func TestTroubleThatPasses(t *testing.T) {
 			var waits []waited
 			p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{
 				Rounds: core.RoundOptions{IntervalSeconds: 60},
-				RetryBackend: func(_ context.Context, inVain int, trouble error) error {
-					waits = append(waits, waited{inVain, trouble != nil})
+				RetryBackend: func(_ context.Context, failures int, trouble error) error {
+					waits = append(waits, waited{failures, trouble != nil})
 					return tc.wait
 				},
 			})
@@ -355,7 +355,7 @@ func TestTroubleThatPasses(t *testing.T) {
 			}
 		})
 	}
-	t.Run("without Outlast it ends the run", func(t *testing.T) {
+	t.Run("without RetryBackend it ends the run", func(t *testing.T) {
 		b := &troubled{fails: 1, left: 1, with: out}
 		p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 		if err := p.Run(t.Context(), b); !errors.Is(err, out) {

@@ -247,16 +247,16 @@ func TestRescaleInTrouble(t *testing.T) {
 	bad := errors.New("no quota")
 	for name, tc := range map[string]struct {
 		err     error
-		outlast bool
+		retries bool
 		calls   int
 		fails   bool
 	}{
 		"it fails":                    {bad, true, 1, true},
 		"it is away for a while":      {&Unavailable{Cause: bad}, true, 2, false},
-		"it is away, nobody outlasts": {&Unavailable{Cause: bad}, false, 1, true},
+		"it is away, without retries": {&Unavailable{Cause: bad}, false, 1, true},
 	} {
 		p := &Pipeline{state: *poolState(false), plan: Plan{Cluster: ClusterTarget{Pools: []PoolTarget{{Pool: "p", Nodes: 6}}}}}
-		if tc.outlast {
+		if tc.retries {
 			p.retryBackend = func(context.Context, int, error) error { return nil }
 		}
 		backend := &ordered{err: tc.err}
