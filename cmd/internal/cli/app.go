@@ -31,16 +31,17 @@ const (
 
 // App is one invocation: its streams, and the flags that every command takes.
 type App struct {
-	Stdout, Stderr io.Writer
-	Engine         cluster.Engine // reaches Kubernetes
-	Format         render.Format  // of the data on Stdout
-	YAMLAsked      bool           // the data is asked for as YAML: it is made as JSON, and translated
-	NoColor        bool           // --no-color
-	Quiet          bool           // --quiet: no progress and no notes
-	ByCalendar     bool           // moments are in Unix time: those of a Kubernetes cluster
-	PluginDirs     []string       // --plugin-dir
-	Logs           LogFlags       // what is logged to Stderr
-	Understood     bool           // the command line was understood: an error from here on is not one of usage
+	Stdout     io.Writer      // takes the data
+	Stderr     io.Writer      // takes everything else
+	Engine     cluster.Engine // reaches Kubernetes
+	Format     render.Format  // of the data on Stdout
+	YAMLAsked  bool           // the data is asked for as YAML: it is made as JSON, and translated
+	NoColor    bool           // --no-color
+	Quiet      bool           // --quiet: no progress and no notes
+	ByCalendar bool           // moments are in Unix time: those of a Kubernetes cluster
+	PluginDirs []string       // --plugin-dir
+	Logs       LogFlags       // what is logged to Stderr
+	Understood bool           // the command line was understood: an error from here on is not one of usage
 
 	holding            bool          // a config is being loaded: notes are held
 	held               []string      // notes that are written once the config was loaded
@@ -61,8 +62,10 @@ type ExitError struct {
 	Err  error // what the user is told
 }
 
+// Error is what the user is told.
 func (e *ExitError) Error() string { return e.Err.Error() }
 
+// Unwrap returns the error that has the exit code.
 func (e *ExitError) Unwrap() error { return e.Err }
 
 // Note tells the user something that is neither data nor an error.

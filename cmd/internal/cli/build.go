@@ -7,4 +7,5 @@ import (
 // BuildInfo says what this program was built from.
 type BuildInfo = quartet.Build
 
+// ReadBuild reads what this program was built from.
 func ReadBuild() BuildInfo { return quartet.ReadBuild() }

@@ -28,6 +28,7 @@ func ownVariables() []string {
 // Environment looks up variables for a config, and remembers which.
 type Environment struct{ asked []string }
 
+// Lookup returns the value of a variable, if it is set.
 func (e *Environment) Lookup(name string) (string, bool) {
 	e.asked = append(e.asked, name)
 	return os.LookupEnv(name)

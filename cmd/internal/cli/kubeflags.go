@@ -9,7 +9,7 @@ import (
 // KubeFlags say which cluster is meant.
 type KubeFlags struct {
 	cluster.Access
-	Everywhere bool
+	Everywhere bool // the jobs of every namespace are meant
 }
 
 // OpenCluster finds the cluster that flags name, and asks nobody yet.
@@ -27,6 +27,7 @@ func (f *KubeFlags) CompleteContexts(a *App, c *cobra.Command) {
 	})
 }
 
+// Register adds the flags to a command.
 func (f *KubeFlags) Register(a *App, c *cobra.Command) {
 	c.Flags().StringVar(&f.Context, "context", "", "ask the Kubernetes cluster of this context of the kubeconfig, instead of a run")
 	c.Flags().StringVar(&f.Kubeconfig, "kubeconfig", "", "ask the Kubernetes cluster of this kubeconfig, instead of a run")
@@ -42,6 +43,7 @@ func (f *KubeFlags) Register(a *App, c *cobra.Command) {
 // Meant reports whether a cluster is asked.
 func (f *KubeFlags) Meant() bool { return f.Context != "" || f.Kubeconfig != "" }
 
+// Check refuses flags for a cluster where none is named.
 func (f *KubeFlags) Check() error {
 	for _, one := range [...]struct{ flag, value string }{{"--namespace", f.Namespace}, {"--image", f.Image}} {
 		if one.value != "" && !f.Meant() {

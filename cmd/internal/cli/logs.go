@@ -19,6 +19,7 @@ var (
 	logLevels  = []string{"debug", "info", "warn", "error"}
 )
 
+// Register adds the flags to a command.
 func (f *LogFlags) Register(c *cobra.Command) {
 	f.format = choice{"text", logFormats}
 	f.level = choice{"warn", logLevels}

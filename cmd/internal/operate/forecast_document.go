@@ -11,14 +11,15 @@ import (
 // forecastSchema names the form of what forecast writes as JSON.
 const forecastSchema = "quartet.forecast/v1"
 
+// ForecastFile is a forecast as JSON.
 type ForecastFile struct {
-	Schema      string          `json:"schema"`
-	AtSeconds   float64         `json:"at_seconds"`
-	Draws       int             `json:"draws"`
-	BandRatio   float64         `json:"band_ratio"`
-	Calibration calibrationFile `json:"calibration"`
-	Notes       []string        `json:"notes"`
-	Jobs        []ForecastJob   `json:"jobs"`
+	Schema      string          `json:"schema"`      // form of the document and its version
+	AtSeconds   float64         `json:"at_seconds"`  // moment of the forecast, in seconds since the start of the run
+	Draws       int             `json:"draws"`       // simulated futures
+	BandRatio   float64         `json:"band_ratio"`  // part of the futures that is inside a band, 0 to 1
+	Calibration calibrationFile `json:"calibration"` // how often earlier bands were right
+	Notes       []string        `json:"notes"`       // what the forecast rests on
+	Jobs        []ForecastJob   `json:"jobs"`        // jobs that have not ended
 }
 
 type calibrationFile struct {
@@ -32,20 +33,21 @@ type coverageFile struct {
 	ErrorRatio *float64 `json:"error_ratio"` // null where nothing is known
 }
 
+// ForecastJob is what is expected of a job.
 type ForecastJob struct {
-	Job      string    `json:"job"`
-	State    string    `json:"state"`
+	Job      string    `json:"job"`      // name of the job
+	State    string    `json:"state"`    // state of the job, such as running
 	Position *int      `json:"position"` // null of one that runs
 	Start    *BandFile `json:"start"`    // null of one that runs
-	End      *BandFile `json:"end"`
-	Ahead    []string  `json:"ahead"`
+	End      *BandFile `json:"end"`      // band of its end
+	Ahead    []string  `json:"ahead"`    // names of the jobs in front of it
 }
 
 // BandFile is a band in seconds since the start of the run; null for not foreseen.
 type BandFile struct {
-	Low    *float64 `json:"low_seconds"`
-	Median *float64 `json:"median_seconds"`
-	High   *float64 `json:"high_seconds"`
+	Low    *float64 `json:"low_seconds"`    // lower bound, in seconds
+	Median *float64 `json:"median_seconds"` // median, in seconds
+	High   *float64 `json:"high_seconds"`   // upper bound, in seconds
 }
 
 func bandDocument(b twin.Band) *BandFile {

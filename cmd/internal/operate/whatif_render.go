@@ -192,18 +192,19 @@ func laterBandText(s *quartet.Shift) string {
 // whatIfSchema names the form of what plan writes as JSON of a change.
 const whatIfSchema = "quartet.whatif/v1"
 
+// WhatIfFile is what a change would do, as JSON.
 type WhatIfFile struct {
-	Schema    string          `json:"schema"`
-	Change    string          `json:"change"`
-	Round     int             `json:"round"`
-	AtSeconds float64         `json:"at_seconds"`
+	Schema    string          `json:"schema"`     // form of the document and its version
+	Change    string          `json:"change"`     // the change in words
+	Round     int             `json:"round"`      // number of the next round
+	AtSeconds float64         `json:"at_seconds"` // moment of the change, in seconds since the start of the run
 	ToSeconds *float64        `json:"to_seconds"` // null for until the jobs that are there have ended
-	Draws     int             `json:"draws"`
-	BandRatio float64         `json:"band_ratio"`
-	Notes     []string        `json:"notes"`
-	NextRound []moveFile      `json:"next_round"`
-	Measures  []measureFile   `json:"measures"`
-	Jobs      []WhatIfJobFile `json:"jobs"`
+	Draws     int             `json:"draws"`      // simulated pairs of futures
+	BandRatio float64         `json:"band_ratio"` // part of the futures that is inside a band, 0 to 1
+	Notes     []string        `json:"notes"`      // what the comparison rests on
+	NextRound []moveFile      `json:"next_round"` // jobs about which the next round decides otherwise
+	Measures  []measureFile   `json:"measures"`   // measures of both futures
+	Jobs      []WhatIfJobFile `json:"jobs"`       // jobs that start or end at other times
 }
 
 type moveFile struct {
@@ -230,16 +231,17 @@ type measureFile struct {
 	Interval []*float64 `json:"interval"` // null where there are too few draws
 }
 
+// WhatIfJobFile is what a change would do to a job.
 type WhatIfJobFile struct {
-	Job             string    `json:"job"`
-	Submitted       bool      `json:"submitted"`
-	Rejected        bool      `json:"rejected"`         // with the change
-	RejectedWithout bool      `json:"rejected_without"` // it
-	StartWithout    *float64  `json:"start_without_seconds"`
-	StartWith       *float64  `json:"start_with_seconds"`
-	EndWithout      *float64  `json:"end_without_seconds"`
-	EndWith         *float64  `json:"end_with_seconds"`
-	Later           *BandFile `json:"later"`
+	Job             string    `json:"job"`                   // name of the job
+	Submitted       bool      `json:"submitted"`             // the change submits it
+	Rejected        bool      `json:"rejected"`              // with the change
+	RejectedWithout bool      `json:"rejected_without"`      // it
+	StartWithout    *float64  `json:"start_without_seconds"` // median start without the change, in seconds since the start of the run
+	StartWith       *float64  `json:"start_with_seconds"`    // median start with it, in seconds
+	EndWithout      *float64  `json:"end_without_seconds"`   // median end without the change, in seconds
+	EndWith         *float64  `json:"end_with_seconds"`      // median end with it, in seconds
+	Later           *BandFile `json:"later"`                 // how much later it ends with the change, in seconds
 }
 
 func whatIfDocument(change string, w *quartet.WhatIf) WhatIfFile {

@@ -15,8 +15,8 @@ import (
 // CompositionFlags are the flags of a command that runs a composition and reports what came of it.
 type CompositionFlags struct {
 	cli.ConfigFlags
-	Out    string
-	Strict bool
+	Out    string // folder for the results, instead of output.dir; empty for that
+	Strict bool   // jobs that were rejected, failed or did not finish are an error
 }
 
 // Complete simulates a composition, or runs it on real machines, and prints what came of it.

@@ -51,17 +51,17 @@ func (f *Format) Set(name string) error {
 
 // Column is the name of a column, which is also the key of its values in JSON.
 type Column struct {
-	Name    string
-	Numeric bool // right-aligned
-	Wide    bool // only in the formats for programs and with Wide
+	Name    string // heading
+	Numeric bool   // right-aligned
+	Wide    bool   // only in the formats for programs and with Wide
 	// Drop says how soon the column is left out where the terminal is too narrow: higher numbers first, 0 never.
 	Drop int
 }
 
 // Table is rows of values. A value is a string, an integer, a bool or a float64, whose NaN stands for not known.
 type Table struct {
-	Columns []Column
-	Rows    [][]any
+	Columns []Column // from left to right
+	Rows    [][]any  // a value for each column
 }
 
 // Write writes the table.

@@ -27,22 +27,22 @@ type Watch interface {
 
 // State is what a scheduler says of its run at a moment.
 type State struct {
-	Now     float64  `json:"now"` // seconds
-	Used    int      `json:"used"`
-	Ready   int      `json:"ready"`
-	Devices int      `json:"devices"`
-	Nodes   [][5]any `json:"nodes"` // name, type, devices held, devices, health
-	Jobs    [][6]any `json:"jobs"`  // name, state, reason, devices, submission, what is expected of it
-	Page    int      `json:"page"`  // number of the page that can be had
+	Now     float64  `json:"now"`     // seconds
+	Used    int      `json:"used"`    // devices that jobs hold
+	Ready   int      `json:"ready"`   // devices of ready nodes
+	Devices int      `json:"devices"` // devices of all nodes
+	Nodes   [][5]any `json:"nodes"`   // name, type, devices held, devices, health
+	Jobs    [][6]any `json:"jobs"`    // name, state, reason, devices, submission, what is expected of it
+	Page    int      `json:"page"`    // number of the page that can be had
 
 	Foresight string `json:"foresight,omitempty"` // how to take what is expected of jobs; empty where nothing is of any
 }
 
 // Told is what is known of a job.
 type Told struct {
-	Error     string      `json:"error,omitempty"`
-	Facts     [][2]string `json:"facts"`
-	Decisions [][2]any    `json:"decisions"` // seconds, what
+	Error     string      `json:"error,omitempty"` // why nothing is known; empty where something is
+	Facts     [][2]string `json:"facts"`           // name and value
+	Decisions [][2]any    `json:"decisions"`       // seconds, what
 }
 
 // isLive reports whether the scheduler of a folder takes calls. One that ends removes its socket when its results are written.
