@@ -60,7 +60,7 @@ var all = map[string]Facts{
 	"allocation/finish_time_fairness":        {"allocation/gavel/finish_time_fairness.go", "papers/gavel-osdi20/finish-time-fairness.yaml", "within 3 %", "results/gavel.md"},
 	"allocation/gavel_makespan":              {"allocation/gavel/makespan.go", "papers/gavel-osdi20/makespan.yaml", "makespan -7.2 % to +4.8 %, by jobs; mean JCT +7 % on its static trace", "results/gavel.md"},
 	"allocation/gavel_max_sum":               {"allocation/gavel/max_sum.go", "papers/gavel-osdi20/max-sum.yaml", "within 3 %", "results/gavel.md"},
-	"allocation/best_normalised_sum":         {"allocation/gavel/best_normalised_sum.go", "papers/gavel-osdi20/best-normalised-sum.yaml", sources, ""},
+	"allocation/best_normalised_sum":         {"allocation/gavel/best_normalised_sum.go", "papers/gavel-osdi20/best-normalised-sum.yaml", "mean JCT -0.01 % at 5.2 jobs an hour, -30 % at 6", "results/gavel.md"},
 	"allocation/fifo_perf":                   {"allocation/gavel/fifo_perf.go", "papers/gavel-osdi20/fifo-perf.yaml", "within 3 %", "results/gavel.md"},
 	"allocation/allox":                       {"allocation/gavel/allox.go", "papers/gavel-osdi20/allox.yaml", "within 3 %", "results/gavel.md"},
 	"allocation/isolated":                    {"allocation/gavel/isolated.go", "papers/gavel-osdi20/isolated.yaml", "within 3 %", "results/gavel.md"},
