@@ -27,8 +27,8 @@ type external struct {
 
 // ExternalConfig says how the process is started.
 type ExternalConfig struct {
-	Command []string      `config:"command" doc:"program and arguments; no shell reads them" required:"true"`
-	Timeout time.Duration `config:"timeout" doc:"how long it may take to start, and to answer" min:"1ms" max:"24h"`
+	Command []string      `config:"command" doc:"program and arguments; no shell reads them" required:"true"`       // program and its arguments
+	Timeout time.Duration `config:"timeout" doc:"how long it may take to start, and to answer" min:"1ms" max:"24h"` // longest time to start, and to answer
 }
 
 // Validate reports a command without a program.

@@ -26,7 +26,7 @@ type given struct {
 
 // Input is a file that a search was made from.
 type Input struct {
-	Path   string
+	Path   string // path of the file, as it was given
 	SHA256 string // of its bytes, hex
 }
 
@@ -37,8 +37,8 @@ type Reader interface {
 
 // ListConfig says where the trials are.
 type ListConfig struct {
-	Trials []map[string]any `config:"trials" doc:"the trials, each a value for every hyper-parameter"`
-	Path   string           `config:"path" doc:"CSV file with a header and a line for each trial, instead of trials"`
+	Trials []map[string]any `config:"trials" doc:"the trials, each a value for every hyper-parameter"`                // trials, each a value for every hyper-parameter
+	Path   string           `config:"path" doc:"CSV file with a header and a line for each trial, instead of trials"` // CSV file with a trial in each line, instead of Trials
 }
 
 // Validate reports trials that are nowhere or in two places, and values that are none.

@@ -10,8 +10,8 @@ import (
 
 // Problem is what a search is for.
 type Problem struct {
-	Space Space
-	Goal  Goal
+	Space Space // hyper-parameters and their ranges
+	Goal  Goal  // metric and its direction
 }
 
 // Method makes a search of its kind for a problem.
@@ -30,8 +30,8 @@ func Factories() []core.Factory[Method] {
 
 // Setting names a search in a config.
 type Setting struct {
-	Type   string         `config:"type" doc:"type of the search" required:"true"`
-	Config map[string]any `config:"config" doc:"its settings"`
+	Type   string         `config:"type" doc:"type of the search" required:"true"` // type of the search
+	Config map[string]any `config:"config" doc:"its settings"`                     // settings of the search
 }
 
 // Chosen is a search that can be made.

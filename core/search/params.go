@@ -17,8 +17,8 @@ type Params []Param
 
 // Param is a hyper-parameter with its value.
 type Param struct {
-	Name  string
-	Value Value
+	Name  string // name of the hyper-parameter
+	Value Value  // its value
 }
 
 // Value is a number or a word.

@@ -14,10 +14,10 @@ import (
 
 // Exchange is one call of a search with its answer: it was asked, or else it was told.
 type Exchange struct {
-	Ask    int // trials that were asked for; 0 where it was told
-	Trials []Trial
-	Told   []Result
-	Stop   []int
+	Ask    int      // trials that were asked for; 0 where it was told
+	Trials []Trial  // trials that it answered
+	Told   []Result // results that it was given
+	Stop   []int    // ids of the trials that it stopped
 }
 
 // Resumer is implemented by a search that is not the same when it is asked and told the same again, because it is out of our hands. Instead it is told the past.

@@ -21,15 +21,15 @@ type Search interface {
 
 // Trial is a setting of hyper-parameters to be tried.
 type Trial struct {
-	ID     int
-	Params Params
+	ID     int    // number of the trial, from 0
+	Params Params // its hyper-parameters
 }
 
 // Result is something that became of a trial.
 type Result struct {
-	Trial     int
-	Kind      Kind
-	AtSeconds float64
+	Trial     int     // number of the trial
+	Kind      Kind    // what happened
+	AtSeconds float64 // when, in seconds of the run
 	// Step and Value are of the latest report: that which a Report tells, or the last before the trial ended. Value is NaN where it reported nothing.
 	Step, Value float64
 }

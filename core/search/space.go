@@ -17,10 +17,10 @@ type Space []Dimension
 
 // Dimension is a hyper-parameter of a space.
 type Dimension struct {
-	Name    string
-	Scale   Scale
+	Name    string  // name of the hyper-parameter
+	Scale   Scale   // how values are spread
 	Low     float64 // of numbers; both ends are values
-	High    float64
+	High    float64 // largest number
 	Choices []Value // of Choice and, one of them, of Fixed
 	Points  int     // how many values a grid tries of numbers; 0 for all whole numbers
 }

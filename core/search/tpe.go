@@ -33,8 +33,8 @@ type tpe struct {
 
 // TPEConfig has the constants of the search.
 type TPEConfig struct {
-	Random     int `config:"random" doc:"trials that end before densities are formed; until then all are drawn by chance" min:"1" max:"1000000"`
-	Candidates int `config:"candidates" doc:"trials drawn from the density of good ones, the best of which is proposed" min:"1" max:"10000"`
+	Random     int `config:"random" doc:"trials that end before densities are formed; until then all are drawn by chance" min:"1" max:"1000000"` // trials that end before densities are formed
+	Candidates int `config:"candidates" doc:"trials drawn from the density of good ones, the best of which is proposed" min:"1" max:"10000"`     // trials drawn from the density of good ones for each proposal
 }
 
 func (TPEConfig) suits(_, path string, p Problem) core.Diagnostics { return needsSpace(path, p) }

@@ -11,7 +11,10 @@ package stats
 import "math"
 
 // An Interval is a closed confidence interval. Both ends are NaN where there is none.
-type Interval struct{ Low, High float64 }
+type Interval struct {
+	Low  float64 // lower end, in the unit of what is estimated
+	High float64 // upper end
+}
 
 // Unknown is the interval of a sample that has none.
 func Unknown() Interval { return Interval{math.NaN(), math.NaN()} }

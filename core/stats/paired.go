@@ -21,15 +21,15 @@ const (
 
 // Paired is a comparison of two schedulers, a against b. Changes are fractions; intervals are of Change.
 type Paired struct {
-	Method string
-	N      int // workloads; jobs under MethodBlocks
+	Method string // how Interval was computed, one of Method…
+	N      int    // workloads; jobs under MethodBlocks
 
 	// Change is exp(mean(ln a - ln b)) - 1, the geometric mean of the ratios less one; under MethodBlocks it is RatioOfMeans.
 	// It is NaN without values.
 	Change       float64
 	RatioOfMeans float64 // mean(a)/mean(b) - 1, as papers print it
 
-	T, Percentile, BCa Interval
+	T, Percentile, BCa Interval // intervals of Change by Student's t, by percentile bootstrap and by BCa bootstrap
 	Expanded           Interval // BCa widened for few workloads, see Bootstrap; Percentile widened for few blocks
 	Unpaired           Interval // by UnpairedT of the logarithms, for contrast only
 

@@ -13,19 +13,19 @@ import (
 
 // Stay is a job on the same devices: a row of timeline.csv. Times are in seconds since the start of the run.
 type Stay struct {
-	Job               core.JobID
-	Start, End        float64
-	Accelerator       string // of several types their names, joined by plus signs
-	Seats             []Seat
-	BatchPerDevice    int // at the start; 0 where it is left to the job
-	AccumulationSteps int
-	How               End // it ended
+	Job               core.JobID // id of the job
+	Start, End        float64    // moments between which it held the seats, in seconds of the run
+	Accelerator       string     // of several types their names, joined by plus signs
+	Seats             []Seat     // devices it held
+	BatchPerDevice    int        // at the start; 0 where it is left to the job
+	AccumulationSteps int        // gradient accumulation steps at the start
+	How               End        // it ended
 }
 
 // Seat is the devices of a stay on one node.
 type Seat struct {
-	Node    string
-	Devices core.DeviceSet
+	Node    string         // name of the node
+	Devices core.DeviceSet // devices of the node
 }
 
 // Replicas counts the devices.
@@ -42,31 +42,31 @@ func (s *Stay) DeviceSeconds() float64 { return (s.End - s.Start) * float64(s.Re
 
 // NodeHealth is a node in one health: a row of nodes.csv.
 type NodeHealth struct {
-	Node, Accelerator string
-	Devices           int
-	Start, End        float64
-	Health            core.Health
+	Node, Accelerator string      // names of the node and of its accelerator type
+	Devices           int         // devices of the node
+	Start, End        float64     // moments between which the node had this health, in seconds of the run
+	Health            core.Health // its health in that time
 }
 
 // Usage is the use of the cluster from a moment to the next one: a row of usage.csv.
 type Usage struct {
-	At                                float64
-	DevicesReady, DevicesUsed         int
-	Running, Waiting, Pending, Demand int
+	At                                float64        // moment, in seconds of the run
+	DevicesReady, DevicesUsed         int            // devices of ready nodes, and devices that jobs hold
+	Running, Waiting, Pending, Demand int            // jobs that hold devices, jobs that wait after they ran, jobs that never ran, and devices that all of them ask for
 	Efficiency, Goodput               metrics.Number // NaN while no job trains at a batch
 }
 
 // JobTraining is how a job trained over its life: a row of training.csv.
 type JobTraining struct {
-	Job                                             core.JobID
-	InitialBatch                                    int
-	Seconds, BatchMean, EfficiencyMean, GoodputMean float64
+	Job                                             core.JobID // id of the job
+	InitialBatch                                    int        // total batch it was submitted with, in samples
+	Seconds, BatchMean, EfficiencyMean, GoodputMean float64    // seconds of training; means over them of the total batch (samples), of the statistical efficiency (0 to 1) and of the goodput (samples/s)
 }
 
 // Pace is how a job trains from a moment to its next one: a row of efficiency.csv. From its last one on it trains no more.
 type Pace struct {
-	Job                 core.JobID
-	At                  float64
+	Job                 core.JobID     // id of the job
+	At                  float64        // moment from which it holds, in seconds of the run
 	Batch               int            // samples of an optimizer step over all replicas; 0 while it does not train
 	Efficiency, Goodput metrics.Number // NaN while it does not train
 }

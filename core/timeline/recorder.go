@@ -13,7 +13,7 @@ import (
 
 // Outputs is where a recorder writes; nil for what is not wanted.
 type Outputs struct {
-	Timeline, Nodes, Usage, Training, Efficiency, Reports io.Writer
+	Timeline, Nodes, Usage, Training, Efficiency, Reports io.Writer // where each table goes; nil for tables that are not wanted
 
 	// Truth is how jobs train where they run; nil when nobody knows.
 	Truth Truth

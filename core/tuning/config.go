@@ -14,27 +14,27 @@ import (
 
 // Config configures New.
 type Config struct {
-	Experiment string           `config:"experiment" doc:"name of the search, which those of its jobs begin with: letters, digits, -, _ and ."`
-	Trials     int              `config:"trials" doc:"how many trials there are at most; 0 for as many as the search has, which random and tpe never run out of" min:"0" max:"1000000"`
-	Parallel   int              `config:"parallel" doc:"how many trials there are at a time that have not ended; one that a policy holds back does not count" min:"1" max:"1000000"`
-	Metric     string           `config:"metric" required:"true" doc:"what trials are judged by, as they report it"`
-	Goal       string           `config:"goal" required:"true" doc:"whether a good value is a small or a large one" enum:"minimize|maximize"`
-	Space      []map[string]any `config:"space" doc:"the hyper-parameters, each with its name and what values it may have; none for a search that brings its own"`
-	Search     search.Setting   `config:"search" doc:"where trials come from"`
-	Job        map[string]any   `config:"job" doc:"the job that a trial is, with the keys of a job in a job file but name, submit and experiment; in its command, its environment and its dir \"${NAME}\" stands for the hyper-parameter of that name"`
-	Simulated  Simulated        `config:"simulated" doc:"how trials go in a simulation"`
+	Experiment string           `config:"experiment" doc:"name of the search, which those of its jobs begin with: letters, digits, -, _ and ."`                                                                                                         // name of the search, the prefix of its jobs
+	Trials     int              `config:"trials" doc:"how many trials there are at most; 0 for as many as the search has, which random and tpe never run out of" min:"0" max:"1000000"`                                                                 // largest number of trials; 0 for no limit
+	Parallel   int              `config:"parallel" doc:"how many trials there are at a time that have not ended; one that a policy holds back does not count" min:"1" max:"1000000"`                                                                    // largest number of trials that have not ended at a time
+	Metric     string           `config:"metric" required:"true" doc:"what trials are judged by, as they report it"`                                                                                                                                    // metric that trials report and are judged by
+	Goal       string           `config:"goal" required:"true" doc:"whether a good value is a small or a large one" enum:"minimize|maximize"`                                                                                                           // minimize or maximize
+	Space      []map[string]any `config:"space" doc:"the hyper-parameters, each with its name and what values it may have; none for a search that brings its own"`                                                                                      // hyper-parameters, each with its name and values
+	Search     search.Setting   `config:"search" doc:"where trials come from"`                                                                                                                                                                          // search that proposes trials
+	Job        map[string]any   `config:"job" doc:"the job that a trial is, with the keys of a job in a job file but name, submit and experiment; in its command, its environment and its dir \"${NAME}\" stands for the hyper-parameter of that name"` // job that a trial is, with the keys of a job file
+	Simulated  Simulated        `config:"simulated" doc:"how trials go in a simulation"`                                                                                                                                                                // how trials progress in a simulation
 }
 
 // Simulated says how trials go in a simulation.
 type Simulated struct {
-	Application string `config:"application" doc:"application with a measured profile that the trials train; none: a trial takes as long as job.seconds says, and reports nothing"`
-	Profiles    string `config:"profiles" doc:"folder of the measured profiles, holding traces/ and delaunay/"`
-	Batch       int    `config:"batch" doc:"total batch that a trial asks for; 0 for the smallest that was measured" min:"0"`
-	CurveBatch  int    `config:"curve_batch" doc:"total batch of the training whose metric trials report, whatever their own; 0 for the batch that they ask for" min:"0"`
-	Adapts      bool   `config:"adapts" doc:"a trial chooses the best batch for its devices by itself as each epoch begins, whatever it is told, as the agent of Pollux does"`
-	Width       string `config:"width" doc:"hyper-parameter that multiplies the times of steps; none: 2^U(-1,1), drawn for each trial"`
-	Quality     string `config:"quality" doc:"hyper-parameter that says how far off the best setting a trial is, in standard deviations: each costs 8 % of the metric; none: drawn for each trial, from N(0,1)"`
-	Noise       string `config:"noise" doc:"hyper-parameter that is added to all that a trial reports; none: drawn for each trial, from N(0,0.003)"`
+	Application string `config:"application" doc:"application with a measured profile that the trials train; none: a trial takes as long as job.seconds says, and reports nothing"`                              // application with a measured profile that the trials train; empty for none
+	Profiles    string `config:"profiles" doc:"folder of the measured profiles, holding traces/ and delaunay/"`                                                                                                  // folder of the measured profiles
+	Batch       int    `config:"batch" doc:"total batch that a trial asks for; 0 for the smallest that was measured" min:"0"`                                                                                    // total batch of a trial, in samples; 0 for the smallest that was measured
+	CurveBatch  int    `config:"curve_batch" doc:"total batch of the training whose metric trials report, whatever their own; 0 for the batch that they ask for" min:"0"`                                        // total batch of the training whose metric trials report, in samples; 0 for their own
+	Adapts      bool   `config:"adapts" doc:"a trial chooses the best batch for its devices by itself as each epoch begins, whatever it is told, as the agent of Pollux does"`                                   // a trial chooses the best batch for its devices as each epoch begins
+	Width       string `config:"width" doc:"hyper-parameter that multiplies the times of steps; none: 2^U(-1,1), drawn for each trial"`                                                                          // hyper-parameter that multiplies the time of a step; empty for a random factor
+	Quality     string `config:"quality" doc:"hyper-parameter that says how far off the best setting a trial is, in standard deviations: each costs 8 % of the metric; none: drawn for each trial, from N(0,1)"` // hyper-parameter that says how far off the best setting a trial is, in standard deviations; empty for a random distance
+	Noise       string `config:"noise" doc:"hyper-parameter that is added to all that a trial reports; none: drawn for each trial, from N(0,0.003)"`                                                             // hyper-parameter that is added to every reported value; empty for random noise
 }
 
 // goal is the one of the config.

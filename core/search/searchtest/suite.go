@@ -14,7 +14,7 @@ import (
 
 // Case is a search to be held to the contract.
 type Case struct {
-	Space search.Space
+	Space search.Space // hyper-parameters and their ranges
 	// New makes the search anew, each time with the same seed.
 	New func(t testing.TB) search.Search
 	// Ends is set for a search that has no more than so many trials; 0 for one without end.
@@ -55,9 +55,9 @@ type World struct {
 	parallel int
 	now      float64
 	running  []running
-	next     int // number of the next trial
-	Log      []string
-	Trials   []search.Trial
+	next     int            // number of the next trial
+	Log      []string       // what happened, a line each
+	Trials   []search.Trial // trials that were submitted
 }
 
 type running struct {
