@@ -16,15 +16,23 @@ func TestBoundsHold(t *testing.T) {
 			config.Resize.Overhead = 5e9
 		}
 		p := searchWith(t, config, v, candidates)
+		p.search.occupancy.empty(p)
+		for i, row := range p.plan.rows {
+			p.search.occupancy.seat(int32(i), row)
+		}
+		p.search.takers.list(p)
 		checkLosses(t, p)
 		p.boundGains()
 		checkGains(t, p)
 		for n, jobs := range p.search.occupancy.onNode[:len(p.usable)] {
-			if len(jobs) == 0 || int(p.search.occupancy.has[jobs[0]]) == p.jobs[jobs[0]].least {
+			if len(jobs) < 2 {
 				continue
 			}
-			to := jobs[len(jobs)-1]
-			p.accept(&offer{from: jobs[0], to: to, node: int32(n), give: 1, take: 1})
+			from, to := jobs[0], jobs[len(jobs)-1]
+			if left := int(p.search.occupancy.has[from]) - 1; left > 0 && left < p.jobs[from].least || int(p.search.occupancy.has[to]) == p.jobs[to].most {
+				continue
+			}
+			p.accept(&offer{from: from, to: to, node: int32(n), give: 1, take: 1})
 		}
 		checkLosses(t, p)
 		checkGains(t, p)
@@ -84,7 +92,7 @@ func TestEveryRoundIsBounded(t *testing.T) {
 	if limit := forceLimit + 2*len(v.Cluster.Nodes)*len(v.Cluster.Nodes) + len(candidates)*len(v.Cluster.Nodes)*8; p.search.forced < forceLimit || p.search.forced > limit {
 		t.Errorf("forced rows times nodes: %d, want %d to %d", p.search.forced, forceLimit, limit)
 	}
-	if gap := p.GapRatio(); !(gap < 0.002) {
+	if gap := p.GapRatio(); !(gap < 0.01) {
 		t.Errorf("certified gap %v", gap)
 	}
 	if grants, err := p.Allocate(t.Context(), v, nil); err != nil || len(grants) != 0 || p.search.forced != 0 {
