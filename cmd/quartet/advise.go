@@ -259,7 +259,7 @@ func (a *app) printAdvice(advice *advise.Advice) error {
 		for _, l := range advice.Limits {
 			add("limit", limitText([]advise.LimitResult{l}, advice.Windows))
 		}
-		add("told of work", advice.Told.String())
+		add("told of work", advice.Declared.String())
 		add("runs", fmt.Sprintf("%d of %d of the full grid (%s): %d candidates, %d + %d windows of %d jobs", advice.Runs, advice.Grid,
 			render.Percent(float64(advice.Runs)/float64(advice.Grid)), len(advice.Candidates), advice.Windows, advice.Windows, advice.Jobs))
 		if err := verdict.Write(a.stdout, a.format); err != nil {
@@ -280,7 +280,7 @@ func limitText(limits []advise.LimitResult, windows int) string {
 		if !l.Held {
 			held = "does not hold"
 		}
-		list = append(list, fmt.Sprintf("%s %s: in %d of %d windows of choosing and %d of %d kept back, at worst %.4g", l.Limit, held, l.Choosing, windows, l.KeptBack, windows, float64(l.Worst)))
+		list = append(list, fmt.Sprintf("%s %s: in %d of %d windows of choosing and %d of %d kept back, at worst %.4g", l.Limit, held, l.Choosing, windows, l.HeldOut, windows, float64(l.Worst)))
 	}
 	return strings.Join(list, "; ")
 }
@@ -293,17 +293,17 @@ func adviceTable(advice *advise.Advice, finalists bool) render.Table {
 	}}
 	for i := range advice.Finalists {
 		f := &advice.Finalists[i]
-		change, choosing, remark := f.KeptBack.Text(), f.Choosing.Text(), ""
+		change, choosing, remark := f.HeldOut.Text(), f.Choosing.Text(), ""
 		switch {
 		case f.Name == advice.Chosen:
 			change, choosing, remark = "", "", "chosen"
-		case f.KeptBack.Undecided():
+		case f.HeldOut.Undecided():
 			remark = "no difference shown"
 		}
 		if f.Lost > 0 {
 			remark = strings.TrimPrefix(remark+"; "+render.Count(f.Lost, "job")+" did not complete", "; ")
 		}
-		t.Rows = append(t.Rows, []any{f.Name, f.Choosing.Windows + f.KeptBack.Windows, metricText(float64(f.Mean)), change, choosing, remark})
+		t.Rows = append(t.Rows, []any{f.Name, f.Choosing.Windows + f.HeldOut.Windows, metricText(float64(f.Mean)), change, choosing, remark})
 	}
 	if finalists {
 		return t

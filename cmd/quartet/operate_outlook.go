@@ -37,7 +37,7 @@ func (f *foretold) take(forecast *twin.Forecast) {
 	defer f.mutex.Unlock()
 	if f.board != nil {
 		f.board.Foretell(outlooksOf(forecast))
-		f.live.Foretell(metricsOf(forecast))
+		f.live.SetForecast(metricsOf(forecast))
 	}
 	if f.tells != nil {
 		f.tells.Foretell(expectedOf(forecast))
@@ -65,15 +65,15 @@ func (f *foretold) not(why string) {
 	defer f.mutex.Unlock()
 	if f.board != nil {
 		f.board.ForetellNothing(why)
-		f.live.Foretell(nil)
+		f.live.SetForecast(nil)
 	}
 }
 
 // metricsOf is a forecast as the metrics have it.
-func metricsOf(f *twin.Forecast) *metrics.Foretold {
+func metricsOf(f *twin.Forecast) *metrics.Forecast {
 	judged := func(c twin.Coverage) metrics.Judged { return metrics.Judged{Bands: c.Resolved, Held: c.Inside} }
-	told := &metrics.Foretold{AtSeconds: f.AtSeconds, Starts: judged(f.Calibration.Starts), Ends: judged(f.Calibration.Ends)}
-	for i := range f.Jobs[:min(len(f.Jobs), metrics.MostForetold)] {
+	told := &metrics.Forecast{AtSeconds: f.AtSeconds, Starts: judged(f.Calibration.Starts), Ends: judged(f.Calibration.Ends)}
+	for i := range f.Jobs[:min(len(f.Jobs), metrics.MostForecastJobs)] {
 		j := &f.Jobs[i]
 		add := func(moment string, b twin.Band) {
 			told.Jobs = append(told.Jobs, metrics.Expected{ID: j.ID, Job: j.Name, Moment: moment, Low: known(b.Low), Median: known(b.Median), High: known(b.High)})

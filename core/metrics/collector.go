@@ -14,7 +14,7 @@ import (
 
 // Outputs is where a collector writes; nil for what is not wanted.
 type Outputs struct {
-	Jobs, Rounds, Decisions, Accelerators, Fairness io.Writer
+	Jobs, Rounds, Decisions, Accelerators, Fairness io.Writer // where each table goes; nil for tables that are not wanted
 
 	// Alone is what fairness takes of jobs whose run time is not declared, and Sia's measure of all. nil leaves both out.
 	Alone Alone
@@ -23,7 +23,7 @@ type Outputs struct {
 	// StartPause is how many seconds a job pauses when it first starts, wherever it runs; nil for not at all.
 	StartPause func(core.JobID) float64
 
-	Tenants io.Writer
+	Tenants io.Writer // per-tenant fairness table; nil when it is not wanted
 }
 
 // Collector is the observer that measures a run. In a round in which nothing changed it allocates nothing.

@@ -13,8 +13,8 @@ import (
 
 // Run is what a collector cannot know of the run it measures. Its functions may be nil.
 type Run struct {
-	Name     string
-	Seed     uint64
+	Name     string               // name of the run
+	Seed     uint64               // seed of the run
 	Wall     func() time.Duration // how long the run has taken; called from any goroutine
 	Now      func() float64       // present of the run in seconds, likewise; nil where time stands still between rounds
 	Troubles func() []Trouble     // of the plugins; called between the stages of rounds only
@@ -30,9 +30,9 @@ type Live struct {
 	collector *Collector
 	jobs      map[core.JobID]*core.Job
 	cursor    int // of the changes that were copied
-	told      map[core.JobID][]Told
+	reported  map[core.JobID][]ReportedValue
 	troubles  []Trouble
-	foretold  *Foretold
+	forecast  *Forecast
 	round     Snapshot  // but for what is counted on demand
 	latest    *Snapshot // nil when a round came after it
 	finished  bool
@@ -40,23 +40,23 @@ type Live struct {
 
 // Snapshot is what a run has come to, by what is known since its last round.
 type Snapshot struct {
-	Summary       *Summary // as Finish would return it, had the run ended now
-	NowSeconds    float64
-	RoundSeconds  float64        // moment of the last round
-	Started       int            // jobs that ever held devices: those that Summary.QueueingSeconds describes
-	Running       int            // jobs that hold devices
-	Pending       map[string]int // jobs that hold none, by each of core.Reasons
-	DevicesUsed   int
-	DevicesUsable int       // of ready nodes
-	Told          []Told    // by jobs that have not ended, in the order of their submission
-	Foretold      *Foretold // by the latest forecast; nil where nobody forecasts
+	Summary       *Summary        // as Finish would return it, had the run ended now
+	NowSeconds    float64         // present of the run, in seconds
+	RoundSeconds  float64         // moment of the last round
+	Started       int             // jobs that ever held devices: those that Summary.QueueingSeconds describes
+	Running       int             // jobs that hold devices
+	Pending       map[string]int  // jobs that hold none, by each of core.Reasons
+	DevicesUsed   int             // devices that jobs hold
+	DevicesUsable int             // of ready nodes
+	Reported      []ReportedValue // latest reports of jobs that have not ended, in the order of submission
+	Forecast      *Forecast       // latest forecast; nil where there is none
 }
 
 var _ core.Observer = (*Live)(nil)
 
 // NewLive makes a collector live. From then on it is called through Live alone.
 func NewLive(c *Collector, r Run) *Live {
-	return &Live{run: r, collector: c, jobs: map[core.JobID]*core.Job{}, told: map[core.JobID][]Told{}}
+	return &Live{run: r, collector: c, jobs: map[core.JobID]*core.Job{}, reported: map[core.JobID][]ReportedValue{}}
 }
 
 // ObserveRound takes in one round. It copies the jobs that changed.
@@ -90,7 +90,7 @@ func (l *Live) copy(v *core.View, id core.JobID) {
 	j := v.Job(id)
 	if j == nil {
 		delete(l.jobs, id)
-		delete(l.told, id)
+		delete(l.reported, id)
 		return
 	}
 	kept := l.jobs[id]
@@ -101,7 +101,7 @@ func (l *Live) copy(v *core.View, id core.JobID) {
 	*kept = *j
 	kept.Seats, kept.Measured, kept.Reported, kept.Tuning = nil, nil, nil, core.Tuning{} // they are the pipeline's
 	if len(j.Reported) > 0 {
-		l.told[id] = latestOf(j)
+		l.reported[id] = latestOf(j)
 	}
 }
 
@@ -117,7 +117,7 @@ func (l *Live) Snapshot() *Snapshot {
 	if l.run.Wall != nil {
 		summary.WallSeconds = Number(l.run.Wall().Seconds())
 	}
-	snapshot.Summary, snapshot.Foretold = &summary, l.foretold.unfinished(l.jobs)
+	snapshot.Summary, snapshot.Forecast = &summary, l.forecast.unfinished(l.jobs)
 	return &snapshot
 }
 
@@ -176,8 +176,8 @@ func (l *Live) count(nowSeconds float64) *Snapshot {
 			s.Pending[j.WaitingReason.String()]++
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(l.told)) {
-		s.Told = append(s.Told, l.told[id]...)
+	for _, id := range slices.Sorted(maps.Keys(l.reported)) {
+		s.Reported = append(s.Reported, l.reported[id]...)
 	}
 	s.Started = l.collector.started(l.jobs)
 	s.Summary = l.collector.SoFar(unfinished, s.NowSeconds)
@@ -193,21 +193,21 @@ func (l *Live) complete(s *Summary) {
 	}
 }
 
-// MostToldMetrics is how many metrics of a job a snapshot holds: those that it told first. What watches many jobs stays small by that.
-const MostToldMetrics = 4
+// MostReportedMetrics is how many metrics of a job a snapshot holds: those it reported first. It bounds the size of what is exported.
+const MostReportedMetrics = 4
 
-// Told is what a job told last of one of its metrics.
-type Told struct {
-	Job, Metric string
-	Step, Value float64
+// ReportedValue is the latest value that a job reported of one of its metrics.
+type ReportedValue struct {
+	Job, Metric string  // names of the job and of the metric
+	Step, Value float64 // step of the job at which it reported, and the value it reported
 }
 
-// latestOf is what a job told last of its first metrics.
-func latestOf(j *core.Job) []Told {
-	list := make([]Told, 0, min(len(j.Reported), MostToldMetrics))
-	for i := range min(len(j.Reported), MostToldMetrics) {
+// latestOf lists the latest values of the first metrics of a job.
+func latestOf(j *core.Job) []ReportedValue {
+	list := make([]ReportedValue, 0, min(len(j.Reported), MostReportedMetrics))
+	for i := range min(len(j.Reported), MostReportedMetrics) {
 		if p, some := j.Reported[i].Latest(); some {
-			list = append(list, Told{Job: j.Name, Metric: j.Reported[i].Metric, Step: p.Step, Value: p.Value})
+			list = append(list, ReportedValue{Job: j.Name, Metric: j.Reported[i].Metric, Step: p.Step, Value: p.Value})
 		}
 	}
 	return list

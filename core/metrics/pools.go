@@ -10,21 +10,21 @@ import (
 
 // PoolUse is what a pool was, and what it cost. A node is paid for from the moment that it is ready until it is gone, whatever is on it.
 type PoolUse struct {
-	Pool          string `json:"pool"`
-	MostNodes     int    `json:"most_nodes"` // that were paid for at once
-	Changes       int    `json:"changes"`    // how often nodes joined or left
-	NodeHours     Number `json:"node_hours"`
+	Pool          string `json:"pool"`            // name of the pool
+	MostNodes     int    `json:"most_nodes"`      // that were paid for at once
+	Changes       int    `json:"changes"`         // how often nodes joined or left
+	NodeHours     Number `json:"node_hours"`      // hours of nodes that were paid for
 	IdleNodeHours Number `json:"idle_node_hours"` // of those, the part of devices that no job held
-	Cost          Number `json:"cost"`
-	IdleCost      Number `json:"idle_cost"` // of that; the rest is that of jobs
+	Cost          Number `json:"cost"`            // price of all node hours, in the currency of the config
+	IdleCost      Number `json:"idle_cost"`       // of that; the rest is that of jobs
 }
 
 // Bill is what all pools came to: what their nodes cost, and what of that no job held. The rest is the costs of the jobs.
 type Bill struct {
-	NodeHours     Number `json:"node_hours"`
-	IdleNodeHours Number `json:"idle_node_hours"`
-	Cost          Number `json:"cost"`
-	IdleCost      Number `json:"idle_cost"`
+	NodeHours     Number `json:"node_hours"`      // hours of nodes that were paid for, over all pools
+	IdleNodeHours Number `json:"idle_node_hours"` // of those, the part of devices that no job held
+	Cost          Number `json:"cost"`            // price of all node hours, in the currency of the config
+	IdleCost      Number `json:"idle_cost"`       // of that, the part that no job used
 }
 
 // bill says which nodes of pools are paid for, and which devices of theirs jobs hold. It follows events and changes only.

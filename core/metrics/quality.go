@@ -11,16 +11,16 @@ import (
 // better after its first value. Its loss is 1 until that value was told, 0 at the best that it told, and in between as much as the best so far lacks.
 // A metric that grew from the first value to the last one is better the larger it is, any other the smaller.
 type Quality struct {
-	Jobs            int    `json:"jobs"`
+	Jobs            int    `json:"jobs"`              // jobs that reported and got better
 	LossAreaSeconds Number `json:"loss_area_seconds"` // area under the loss, from the submission on; the mean of the jobs
 	To90Seconds     Number `json:"to_90_seconds"`     // from the submission to the first value at which 90 % of the loss was gone; the mean of the jobs
-	To95Seconds     Number `json:"to_95_seconds"`
+	To95Seconds     Number `json:"to_95_seconds"`     // the same for 95 % of the loss
 }
 
 // EndedEarly counts completed jobs that were ended before they had done their work, by why.
 type EndedEarly struct {
-	Converged int `json:"converged"`
-	Pruned    int `json:"pruned"`
+	Converged int `json:"converged"` // jobs ended because they had converged
+	Pruned    int `json:"pruned"`    // jobs ended because others did better
 }
 
 // quality is how soon a job got good. It counts if area is above 0.

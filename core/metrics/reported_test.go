@@ -50,9 +50,9 @@ func TestSnapshotTellsWhatJobsReported(t *testing.T) {
 	for _, j := range v.Jobs {
 		live.copy(v, j.ID) // as of a job that changed
 	}
-	got := live.Snapshot().Told
+	got := live.Snapshot().Reported
 	v.Jobs[1].Reported[0].Points[1].Value = 7
-	want := []Told{{"many", "0", 2, 0}, {"many", "1", 2, 1}, {"many", "2", 2, 2}, {"many", "3", 2, 3}}
+	want := []ReportedValue{{"many", "0", 2, 0}, {"many", "1", 2, 1}, {"many", "2", 2, 2}, {"many", "3", 2, 3}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -4,21 +4,21 @@ import "github.com/quartet-sched/quartet/core"
 
 // Job is what a run came to for one job: a row of jobs.csv. Times are in seconds; a Number that is not known is NaN.
 type Job struct {
-	ID                core.JobID
-	Name, Application string
-	SubmitSeconds     float64
-	FirstStartSeconds Number
-	FinishSeconds     Number
-	JCTSeconds        Number // of completed jobs
-	QueueingSeconds   Number
-	ReplicasMean      Number // while it held devices
-	Restarts          int
-	GPUSeconds        float64 // attained service
-	Outcome           string  // completed, rejected, failed, cancelled or unfinished
-	DeadlineSeconds   float64 // after its submission, by which it is to be done; 0 for whenever
-	Cost              Number  // of the devices of pools that it held; 0 without pools
-	Tier              string  // service that it is guaranteed; empty for none
-	Experiment        string  // search that it is a trial of; empty for none
+	ID                core.JobID // id of the job, in order of submission from 0
+	Name, Application string     // names of the job and of the application it trains
+	SubmitSeconds     float64    // moment of its submission, in seconds of the run
+	FirstStartSeconds Number     // moment it first held devices, in seconds of the run; NaN if it never did
+	FinishSeconds     Number     // moment it ended, in seconds of the run; NaN if it did not
+	JCTSeconds        Number     // of completed jobs
+	QueueingSeconds   Number     // seconds from the submission to the first start; NaN if it never started
+	ReplicasMean      Number     // while it held devices
+	Restarts          int        // starts and moves after the first start
+	GPUSeconds        float64    // attained service
+	Outcome           string     // completed, rejected, failed, cancelled or unfinished
+	DeadlineSeconds   float64    // after its submission, by which it is to be done; 0 for whenever
+	Cost              Number     // of the devices of pools that it held; 0 without pools
+	Tier              string     // service that it is guaranteed; empty for none
+	Experiment        string     // search that it is a trial of; empty for none
 }
 
 // Jobs lists every submitted job in order of submission. It is called after Finish.

@@ -14,25 +14,25 @@ const SummarySchema = "quartet.summary/v1"
 
 // Summary is what a run came to, as in summary.json. A number that cannot be known is NaN here and null there.
 type Summary struct {
-	Schema     string     `json:"schema"`
-	Name       string     `json:"name"`
-	Seed       uint64     `json:"seed"`
+	Schema     string     `json:"schema"`             // SummarySchema
+	Name       string     `json:"name"`               // name of the run
+	Seed       uint64     `json:"seed"`               // seed of the run
 	Components Components `json:"components"`         // those that decided last
 	Measured   *Window    `json:"measured,omitempty"` // nil for all jobs
 
-	Jobs             JobCounts     `json:"jobs"`
-	JCTSeconds       Distribution  `json:"jct_seconds"`
-	QueueingSeconds  Distribution  `json:"queueing_seconds"`
-	MakespanSeconds  Number        `json:"makespan_seconds"`
-	UtilizationRatio Number        `json:"utilization_ratio"`
-	GPUHours         Number        `json:"gpu_hours"`
-	Restarts         Restarts      `json:"restarts"`
-	Preemptions      int           `json:"preemptions"`
-	Fairness         Fairness      `json:"fairness"`
-	Rounds           int           `json:"rounds"`
-	WallSeconds      Number        `json:"wall_seconds"`
-	DecisionSeconds  DecisionTimes `json:"decision_seconds"`
-	GapRatio         Gap           `json:"gap_ratio"`
+	Jobs             JobCounts     `json:"jobs"`              // submitted jobs by outcome
+	JCTSeconds       Distribution  `json:"jct_seconds"`       // seconds from submission to completion, of completed jobs
+	QueueingSeconds  Distribution  `json:"queueing_seconds"`  // seconds from submission to the first start, of jobs that started
+	MakespanSeconds  Number        `json:"makespan_seconds"`  // seconds from the first submission to the last end
+	UtilizationRatio Number        `json:"utilization_ratio"` // held device time over usable device time, 0 to 1
+	GPUHours         Number        `json:"gpu_hours"`         // device hours that jobs held
+	Restarts         Restarts      `json:"restarts"`          // starts and moves after first starts
+	Preemptions      int           `json:"preemptions"`       // stops of running jobs by decision of the scheduler
+	Fairness         Fairness      `json:"fairness"`          // finish-time fairness
+	Rounds           int           `json:"rounds"`            // rounds held
+	WallSeconds      Number        `json:"wall_seconds"`      // seconds the run took on the wall clock; differs from run to run
+	DecisionSeconds  DecisionTimes `json:"decision_seconds"`  // seconds the policies took; differs from run to run
+	GapRatio         Gap           `json:"gap_ratio"`         // certified distance from the optimum
 	Plugins          []Trouble     `json:"plugins,omitempty"` // of components that failed and were survived
 
 	// Earlier tells of the components that decided before others took over, oldest first.
@@ -57,21 +57,21 @@ type Summary struct {
 
 // Trouble is what a component in a process of its own went through in a run that went on all the same.
 type Trouble struct {
-	Component string `json:"component"`
-	Restarts  int    `json:"restarts"`
-	Fallback  bool   `json:"fallback"` // the built-in policy took over
-	Reason    string `json:"reason"`   // of the last failure
+	Component string `json:"component"` // id of the component
+	Restarts  int    `json:"restarts"`  // how often its process was started again
+	Fallback  bool   `json:"fallback"`  // the built-in policy took over
+	Reason    string `json:"reason"`    // of the last failure
 }
 
 // Components says which component was in each slot, by component id.
 type Components struct {
-	Workload   string   `json:"workload"`
-	Admission  []string `json:"admission"`
-	Allocation string   `json:"allocation"`
-	Placement  string   `json:"placement"`
-	Elasticity string   `json:"elasticity"`
-	Scaler     string   `json:"scaler"`
-	Backend    string   `json:"backend"`
+	Workload   string   `json:"workload"`   // id of the workload
+	Admission  []string `json:"admission"`  // ids of the admission policies, in order
+	Allocation string   `json:"allocation"` // id of the allocation policy
+	Placement  string   `json:"placement"`  // id of the placement policy
+	Elasticity string   `json:"elasticity"` // id of the elasticity policy of jobs
+	Scaler     string   `json:"scaler"`     // id of the elasticity policy of the cluster
+	Backend    string   `json:"backend"`    // id of the backend
 }
 
 // EarlierComponents are those that decided until others took over.
@@ -82,43 +82,43 @@ type EarlierComponents struct {
 
 // JobCounts counts the submitted jobs by outcome.
 type JobCounts struct {
-	Submitted  int `json:"submitted"`
-	Completed  int `json:"completed"`
-	Rejected   int `json:"rejected"`
-	Failed     int `json:"failed"`
+	Submitted  int `json:"submitted"`           // all submitted jobs
+	Completed  int `json:"completed"`           // jobs that finished their work
+	Rejected   int `json:"rejected"`            // jobs that admission refused for good
+	Failed     int `json:"failed"`              // jobs that ended with an error
 	Cancelled  int `json:"cancelled,omitempty"` // only real backends have such jobs
-	Unfinished int `json:"unfinished"`
+	Unfinished int `json:"unfinished"`          // jobs that had not ended when the run did
 }
 
 // Restarts counts starts and moves after a job's first start. Mean is over the jobs that started.
 type Restarts struct {
-	Total int    `json:"total"`
-	Mean  Number `json:"mean"`
+	Total int    `json:"total"` // restarts of all jobs
+	Mean  Number `json:"mean"`  // restarts of a job that started, on average
 }
 
 // Fairness is finish-time fairness over the completed jobs whose exclusive run time is known.
 type Fairness struct {
-	RhoMean     Number `json:"rho_mean"`
-	RhoMax      Number `json:"rho_max"`
-	UnfairRatio Number `json:"unfair_ratio"`
-	Themis      Rho    `json:"themis"`
+	RhoMean     Number `json:"rho_mean"`      // mean finish-time fairness rho
+	RhoMax      Number `json:"rho_max"`       // largest rho
+	UnfairRatio Number `json:"unfair_ratio"`  // part of the jobs with a rho above 1, 0 to 1
+	Themis      Rho    `json:"themis"`        // rho by Themis' definition
 	Sia         *Rho   `json:"sia,omitempty"` // nil when the run times of jobs alone were not asked for
 }
 
 // Rho is one measure of finish-time fairness. UnfairRatio is the share of the jobs above 1.
 type Rho struct {
-	Mean        Number `json:"mean"`
-	Max         Number `json:"max"`
-	UnfairRatio Number `json:"unfair_ratio"`
+	Mean        Number `json:"mean"`         // mean of the jobs
+	Max         Number `json:"max"`          // largest of the jobs
+	UnfairRatio Number `json:"unfair_ratio"` // part of the jobs above 1, 0 to 1
 }
 
 // AcceleratorUse is what a run made of the devices of one type.
 type AcceleratorUse struct {
-	Accelerator              string `json:"accelerator"`
-	Devices                  int    `json:"devices"`
-	DeviceSeconds            Number `json:"device_seconds"`
-	UtilizationRatio         Number `json:"utilization_ratio"`
-	GPUHours                 Number `json:"gpu_hours"`
+	Accelerator              string `json:"accelerator"`                 // accelerator type
+	Devices                  int    `json:"devices"`                     // devices of this type in the cluster
+	DeviceSeconds            Number `json:"device_seconds"`              // device seconds that jobs held
+	UtilizationRatio         Number `json:"utilization_ratio"`           // held over usable device time of this type, 0 to 1
+	GPUHours                 Number `json:"gpu_hours"`                   // device hours that jobs held
 	Jobs                     int    `json:"jobs"`                        // that ever held one
 	Starts                   int    `json:"starts"`                      // and moves, that gave a job some
 	FirstJobs                int    `json:"first_jobs"`                  // that first ran on this type
@@ -129,35 +129,35 @@ type AcceleratorUse struct {
 
 // Gap is the certified gap of the allocator's answers, over those that it certified.
 type Gap struct {
-	Mean Number `json:"mean"`
-	Max  Number `json:"max"`
+	Mean Number `json:"mean"` // mean gap, as a part of the bound
+	Max  Number `json:"max"`  // largest gap, as a part of the bound
 }
 
 // DecisionTimes is the time that the stages took, over the rounds held. It differs from run to run.
 type DecisionTimes struct {
-	Mean        Number          `json:"mean"`
-	P99         Number          `json:"p99"`
-	Max         Number          `json:"max"`
-	ByComponent []ComponentTime `json:"by_component"`
+	Mean        Number          `json:"mean"`         // seconds a round, on average
+	P99         Number          `json:"p99"`          // seconds that 99 % of the rounds did not exceed
+	Max         Number          `json:"max"`          // seconds of the slowest round
+	ByComponent []ComponentTime `json:"by_component"` // the same by component, in the order of the round
 }
 
 // ComponentTime is the time one component took in one step of the round.
 type ComponentTime struct {
-	Component string `json:"component"`
-	Stage     string `json:"stage"`
-	Mean      Number `json:"mean"`
-	Max       Number `json:"max"`
+	Component string `json:"component"` // id of the component
+	Stage     string `json:"stage"`     // step of the round
+	Mean      Number `json:"mean"`      // seconds a round, on average
+	Max       Number `json:"max"`       // seconds of its slowest round
 }
 
 // Distribution describes a sample. Its quantiles are empirical: the smallest value that at least the given share of
 // the sample does not exceed, so each is a value that occurred. All are NaN for an empty sample.
 type Distribution struct {
-	Mean Number `json:"mean"`
-	P50  Number `json:"p50"`
-	P90  Number `json:"p90"`
-	P95  Number `json:"p95"`
-	P99  Number `json:"p99"`
-	Max  Number `json:"max"`
+	Mean Number `json:"mean"` // arithmetic mean
+	P50  Number `json:"p50"`  // median
+	P90  Number `json:"p90"`  // 90 % quantile
+	P95  Number `json:"p95"`  // 95 % quantile
+	P99  Number `json:"p99"`  // 99 % quantile
+	Max  Number `json:"max"`  // largest value
 }
 
 // Describe sorts the sample and describes it.

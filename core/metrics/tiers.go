@@ -8,9 +8,9 @@ import (
 
 // Tiers is what became of the guarantees of jobs with a tier. A tier that no job is of is nil.
 type Tiers struct {
-	Premium  *TierUse `json:"premium,omitempty"`
-	Standard *TierUse `json:"standard,omitempty"`
-	Basic    *TierUse `json:"basic,omitempty"`
+	Premium  *TierUse `json:"premium,omitempty"`  // jobs of tier premium; nil without such jobs
+	Standard *TierUse `json:"standard,omitempty"` // jobs of tier standard; nil without such jobs
+	Basic    *TierUse `json:"basic,omitempty"`    // jobs of tier basic; nil without such jobs
 
 	GuaranteedDevicesMax Number `json:"guaranteed_devices_max"` // that the guarantees of all jobs there were came to at once
 	OversoldSeconds      Number `json:"oversold_seconds"`       // for which that was more than the devices of ready nodes
@@ -23,9 +23,9 @@ type TierUse struct {
 	Guaranteed Number `json:"guaranteed"` // part of the device time they request
 	Jobs       int    `json:"jobs"`       // that were not rejected
 	JobsMet    int    `json:"jobs_met"`   // of those, with all hours met
-	Hours      int    `json:"hours"`
-	Met        int    `json:"met"`   // of the hours
-	Ratio      Number `json:"ratio"` // met, of the hours
+	Hours      int    `json:"hours"`      // hours in which the jobs wanted devices
+	Met        int    `json:"met"`        // of the hours
+	Ratio      Number `json:"ratio"`      // met, of the hours
 }
 
 // hour is how long a guarantee is judged by, in seconds.

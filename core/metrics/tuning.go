@@ -7,15 +7,15 @@ import (
 
 // Tuning is what a search for hyper-parameters came to.
 type Tuning struct {
-	Experiment string     `json:"experiment"`
-	Metric     string     `json:"metric"`
-	Goal       string     `json:"goal"`
-	Trials     int        `json:"trials"` // that were submitted
-	Finished   int        `json:"finished"`
-	Stopped    int        `json:"stopped"` // ended early
-	Failed     int        `json:"failed"`
-	Unfinished int        `json:"unfinished"`
-	Best       *BestTrial `json:"best"` // null where none reported
+	Experiment string     `json:"experiment"` // name of the experiment
+	Metric     string     `json:"metric"`     // metric that trials are judged by
+	Goal       string     `json:"goal"`       // minimize or maximize
+	Trials     int        `json:"trials"`     // that were submitted
+	Finished   int        `json:"finished"`   // trials that ran to their end
+	Stopped    int        `json:"stopped"`    // ended early
+	Failed     int        `json:"failed"`     // trials that failed
+	Unfinished int        `json:"unfinished"` // trials that had not ended when the run did
+	Best       *BestTrial `json:"best"`       // null where none reported
 	// Others are metrics that trials reported, by name, where none reported the one they are judged by.
 	Others []string `json:"other_metrics,omitempty"`
 }
@@ -34,16 +34,16 @@ func (t *Tuning) Unheard() string {
 
 // BestTrial is the trial with the best value, and of those the first.
 type BestTrial struct {
-	Trial     int          `json:"trial"`
-	Job       string       `json:"job"`
-	Params    []TrialParam `json:"params"`
-	Value     Number       `json:"value"`
+	Trial     int          `json:"trial"`      // number of the trial, from 0
+	Job       string       `json:"job"`        // name of its job
+	Params    []TrialParam `json:"params"`     // its hyper-parameters
+	Value     Number       `json:"value"`      // best value of the metric that it reported
 	Step      Number       `json:"step"`       // at which it reported that
 	AtSeconds Number       `json:"at_seconds"` // and when: the seconds to the best
 }
 
 // TrialParam is a hyper-parameter with its value, as a text.
 type TrialParam struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
+	Name  string `json:"name"`  // name of the hyper-parameter
+	Value string `json:"value"` // its value, as text
 }

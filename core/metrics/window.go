@@ -8,8 +8,8 @@ import (
 
 // Window is the part of the jobs that a run is about, both ends included. A negative Last leaves the end open.
 type Window struct {
-	First core.JobID `json:"first_job"`
-	Last  core.JobID `json:"last_job"`
+	First core.JobID `json:"first_job"` // first job that a summary covers
+	Last  core.JobID `json:"last_job"`  // last job that a summary covers; 0 for the last of the run
 }
 
 // AllJobs is the window of a run that is about every job.

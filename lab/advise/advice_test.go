@@ -270,14 +270,14 @@ func TestGridInOrder(t *testing.T) {
 	var got strings.Builder
 	for _, f := range []advise.Facts{
 		{Types: 1},
-		{Types: 1, Told: true},
+		{Types: 1, WorkKnown: true},
 		{Types: 1, Seated: true},
 		{Types: 1, Elastic: true},
-		{Types: 1, Elastic: true, Told: true, Seated: true},
+		{Types: 1, Elastic: true, WorkKnown: true, Seated: true},
 		{Types: 1, Adaptive: true},
-		{Types: 2, Told: true, Mixing: true},
-		{Types: 2, Elastic: true, Adaptive: true, Told: true, Seated: true, Jobs: 100},
-		{Types: 3, Jobs: 100_000, Told: true},
+		{Types: 2, WorkKnown: true, Mixing: true},
+		{Types: 2, Elastic: true, Adaptive: true, WorkKnown: true, Seated: true, Jobs: 100},
+		{Types: 3, Jobs: 100_000, WorkKnown: true},
 	} {
 		fmt.Fprintf(&got, "%+v\n", f)
 		for _, item := range advise.Grid(f) {

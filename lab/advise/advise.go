@@ -22,7 +22,7 @@ type Options struct {
 	Files []string        // configs of the site: cluster, round, backend
 	Set   []study.Setting // over them
 	Trace study.Item      // sets the workload; empty for that of the config
-	Goal  Goal
+	Goal  Goal            // metric to lower
 	// Limits are to hold in every window.
 	Limits []Limit
 	// Candidates are compared, simplest first; nil for Grid and the composition of the config.
@@ -30,15 +30,15 @@ type Options struct {
 	// Named picks candidates of the default ones by name; nil for all.
 	Named []string
 
-	Windows  int // to choose on, and as many to judge on
-	Jobs     int // of a window
-	FirstJob int // of the first window
-	Seed     uint64
+	Windows  int    // to choose on, and as many to judge on
+	Jobs     int    // of a window
+	FirstJob int    // of the first window
+	Seed     uint64 // seed of the workload, of estimates and of every run
 	// Estimate sets what policies are told of the work of a job; nil for what the trace tells.
 	Estimate any
 
-	Study study.Options
-	Name  string // of the study, and of the config
+	Study study.Options // how runs are carried out and stored
+	Name  string        // of the study, and of the config
 }
 
 // adviser works on one advice.
@@ -51,8 +51,8 @@ type adviser struct {
 	source  *workload.Workload
 	cluster *core.Cluster
 	race    *Race
-	judged  []int        // candidates run on windows kept back
-	cells   map[Cell]int // row of the study; windows of choosing are before those kept back
+	judged  []int        // candidates run on held-out windows
+	cells   map[Cell]int // row of the study; windows of choosing are before held-out ones
 
 	capacity core.Capacity
 	unfit    [][]core.JobID // jobs of each window that are too large, in the order of cells
@@ -145,7 +145,7 @@ func (a *adviser) note(format string, args ...any) {
 // estimate decides what policies are told of the work of a job: what was asked for, or what the config says, or what the trace tells.
 // The truth is told only when it is asked for: no site knows how long a job will run.
 func (a *adviser) estimate(context.Context) error {
-	told := &a.advice.Told
+	told := &a.advice.Declared
 	switch {
 	case a.Estimate != nil:
 		a.Set = append(a.Set, study.Setting{Path: "estimate", Value: a.Estimate, At: core.Position{File: "--estimate"}})
@@ -166,15 +166,15 @@ func (a *adviser) estimate(context.Context) error {
 	return a.site.Locate(err)
 }
 
-// Told says what policies are told of the work of a job.
-type Told struct {
-	Source string  `json:"source"`
-	Sigma  float64 `json:"sigma,omitempty"`
-	Why    string  `json:"why"`
+// DeclaredWork says where the declared work of jobs comes from.
+type DeclaredWork struct {
+	Source string  `json:"source"`          // source of declared work, as in the config's estimate
+	Sigma  float64 `json:"sigma,omitempty"` // standard deviation of the logarithm of the error, for source noisy
+	Why    string  `json:"why"`             // why this source was taken, as a sentence
 }
 
 // of is what a trace tells of its jobs besides the truth.
-func (*Told) of(jobs []workload.Job) (source, why string) {
+func (*DeclaredWork) of(jobs []workload.Job) (source, why string) {
 	limits, estimates := 0, 0
 	for i := range jobs {
 		if jobs[i].LimitSeconds > 0 {
@@ -239,7 +239,7 @@ func (a *adviser) choices(context.Context) error {
 	return nil
 }
 
-// windows divides the trace: windows to choose on and windows kept back take turns.
+// windows divides the trace: windows for choosing and held-out windows take turns.
 func (a *adviser) windows(context.Context) error {
 	jobs := len(a.source.Jobs) - a.FirstJob
 	count, length := a.Windows, a.Jobs
@@ -248,7 +248,7 @@ func (a *adviser) windows(context.Context) error {
 	}
 	if room := jobs / (2 * length); room < count {
 		count, length = shorter(jobs, count, length)
-		a.note("the trace has %d jobs from job %d on: %d windows of %d jobs to choose on and as many kept back, instead of %d of %d", jobs, a.FirstJob, count, length, a.Windows, a.Jobs)
+		a.note("the trace has %d jobs from job %d on: %d windows of %d jobs for choosing and as many held out, instead of %d of %d", jobs, a.FirstJob, count, length, a.Windows, a.Jobs)
 	}
 	stride := jobs / (2 * count)
 	a.advice.Windows, a.advice.Jobs = count, length
@@ -259,7 +259,7 @@ func (a *adviser) windows(context.Context) error {
 		Name: a.Name, Base: a.Files, Set: slices.Concat(a.Set, a.Trace.Set),
 		Axes: []study.Axis{
 			{Name: "scheduler", Items: a.Candidates},
-			{Name: "workload", Items: []study.Item{windows(Choosing, a.FirstJob), windows(KeptBack, a.FirstJob+stride)}},
+			{Name: "workload", Items: []study.Item{windows(Choosing, a.FirstJob), windows(HeldOut, a.FirstJob+stride)}},
 		},
 		Seeds: study.Seeds{First: a.Seed, Count: 1}, Baseline: -1, Metrics: a.metrics(),
 	}
@@ -290,7 +290,7 @@ const shortWindow = 30
 // The items of the axis workload of the study.
 const (
 	Choosing = "choosing"
-	KeptBack = "kept-back"
+	HeldOut  = "held-out"
 )
 
 // metrics are those of the goal and the limits, and then the usual ones.

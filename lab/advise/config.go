@@ -17,15 +17,15 @@ func (a *adviser) conclude() error {
 	ad := a.advice
 	chosen := a.chosen()
 	if chosen < 0 {
-		return fmt.Errorf("every finalist failed on windows kept back: %w", a.allFailed())
+		return fmt.Errorf("every finalist failed on held-out windows: %w", a.allFailed())
 	}
 	if len(ad.Candidates) > 1 && len(ad.Finalists) > 1 {
 		equal := true
 		for i := range ad.Finalists {
-			equal = equal && ad.Finalists[i].KeptBack.Equal
+			equal = equal && ad.Finalists[i].HeldOut.Equal
 		}
 		if equal {
-			a.note("the finalists are equal in every window kept back: this trace does not tell them apart on this cluster")
+			a.note("the finalists are equal in every held-out window: this trace does not tell them apart on this cluster")
 		}
 	}
 	item := &a.Candidates[chosen]
@@ -61,9 +61,9 @@ func (a *Advice) comments() string {
 
 // Evidence is what the advice rests on, in sentences.
 func (a *Advice) Evidence() []string {
-	list := []string{fmt.Sprintf("%d candidates on %d windows of %d jobs to choose on; finalists on as many kept back: %d runs of %d of the full grid", len(a.Candidates), a.Windows, a.Jobs, a.Runs, a.Grid)}
+	list := []string{fmt.Sprintf("%d candidates on %d windows of %d jobs to choose on; finalists on as many held-out windows: %d runs of %d of the full grid", len(a.Candidates), a.Windows, a.Jobs, a.Runs, a.Grid)}
 	if len(a.Finalists) > 1 {
-		list = append(list, "Regret on windows kept back: "+a.RegretText())
+		list = append(list, "Regret on held-out windows: "+a.RegretText())
 	}
 	if len(a.NoDifference) > 0 {
 		list = append(list, "No difference is shown there to "+strings.Join(a.NoDifference, ", "))
@@ -73,12 +73,12 @@ func (a *Advice) Evidence() []string {
 		if !l.Held {
 			held = "LIMIT NOT KEPT"
 		}
-		list = append(list, fmt.Sprintf("%s: %s in %d of %d windows of choosing and %d of %d kept back; the worst is %.4g", held, l.Limit, l.Choosing, a.Windows, l.KeptBack, a.Windows, float64(l.Worst)))
+		list = append(list, fmt.Sprintf("%s: %s in %d of %d windows for choosing and %d of %d held-out windows; the worst is %.4g", held, l.Limit, l.Choosing, a.Windows, l.HeldOut, a.Windows, float64(l.Worst)))
 	}
-	return append(list, "Policies were told of the work of a job by the source "+a.Told.String())
+	return append(list, "Policies knew the work of a job from the source "+a.Declared.String())
 }
 
-func (t Told) String() string {
+func (t DeclaredWork) String() string {
 	source := t.Source
 	if t.Source == workload.EstimateNoisy {
 		source += fmt.Sprintf(", sigma %g", t.Sigma)

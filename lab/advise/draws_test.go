@@ -45,13 +45,13 @@ func drawMany(t *testing.T, table [][]advise.Outcome, loads []float64, windows i
 	within, sum, fullWithin, simpleWithin, simpleSum, runs := 0, 0.0, 0, 0, 0.0, 0
 	for range *draws {
 		drawn := random.Perm(len(loads))[:2*windows]
-		choosing, keptBack := drawn[:windows], drawn[windows:]
+		choosing, heldOut := drawn[:windows], drawn[windows:]
 		slices.SortStableFunc(choosing, func(a, b int) int { return int(math.Copysign(1, loads[b]-loads[a])) })
 		best := math.Inf(1)
 		for c := range table {
-			best = min(best, logsOver(table[c], keptBack))
+			best = min(best, logsOver(table[c], heldOut))
 		}
-		regret := func(c int) float64 { return math.Expm1((logsOver(table[c], keptBack) - best) / float64(windows)) }
+		regret := func(c int) float64 { return math.Expm1((logsOver(table[c], heldOut) - best) / float64(windows)) }
 		rungs := advise.PlanRungs(len(table), windows, windows)
 		r := advise.NewRace(len(table), choosing, rungs, nil)
 		_, cells := play(t, r, table)

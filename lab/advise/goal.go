@@ -14,7 +14,7 @@ import (
 
 // Goal is what is to be small.
 type Goal struct {
-	Name   string `json:"name"`
+	Name   string `json:"name"`   // name that people give: mean, tail, makespan, fairness or cost
 	Metric string `json:"metric"` // of summary.json, by path
 }
 
@@ -54,10 +54,10 @@ func ParseGoal(name string) (Goal, error) {
 
 // Limit bounds a metric in every window.
 type Limit struct {
-	Metric string
-	Below  bool // it must be below Bound, and not above
-	Equal  bool // or equal to it
-	Bound  float64
+	Metric string  // metric of summary.json, by path
+	Below  bool    // it must be below Bound, and not above
+	Equal  bool    // or equal to it
+	Bound  float64 // value in the unit of the metric
 }
 
 // ParseLimit reads a limit such as rho_max<2. The metric is one of summary.json by its path, or by the end of its path where no other

@@ -15,18 +15,18 @@ const Configured = "as-configured"
 
 // Facts are what decides which candidates make sense.
 type Facts struct {
-	Jobs     int
-	Told     bool // policies are told of the work of a job
-	Elastic  bool // some jobs can run on other numbers of replicas than they ask for
-	Adaptive bool // some jobs measure themselves, and can train with other batches
-	Seated   bool // the speed of some jobs depends on where their replicas are
-	Mixing   bool // the replicas of some jobs may run on several types at once
-	Types    int  // of accelerators
+	Jobs      int  // jobs of the trace
+	WorkKnown bool // policies know the declared work of a job
+	Elastic   bool // some jobs can run on other numbers of replicas than they ask for
+	Adaptive  bool // some jobs measure themselves, and can train with other batches
+	Seated    bool // the speed of some jobs depends on where their replicas are
+	Mixing    bool // the replicas of some jobs may run on several types at once
+	Types     int  // of accelerators
 }
 
 // factsOf looks at the jobs of a workload and the types of a cluster.
 func factsOf(w *workload.Workload, cluster *core.Cluster, told bool) Facts {
-	f := Facts{Jobs: len(w.Jobs), Told: told, Types: len(cluster.Accelerators)}
+	f := Facts{Jobs: len(w.Jobs), WorkKnown: told, Types: len(cluster.Accelerators)}
 	for i := range w.Jobs {
 		spec := &w.Jobs[i].Spec
 		_, measures := w.Jobs[i].Model.(workload.Measurer)
@@ -113,7 +113,7 @@ func Grid(f Facts) []study.Item {
 		places = rigidPlaces
 	}
 	rigid := orders
-	if f.Told {
+	if f.WorkKnown {
 		rigid = append(slices.Clip(rigid), tellingOrders...)
 	}
 	for _, admit := range rigidAdmits {
@@ -131,7 +131,7 @@ func Grid(f Facts) []study.Item {
 	}
 	if f.Types > 1 {
 		list := overTypes
-		if f.Told {
+		if f.WorkKnown {
 			list = append(slices.Clip(list), tellingTypes...)
 		}
 		for _, p := range list {
@@ -151,7 +151,7 @@ type grid struct {
 
 // elastic adds the compositions for jobs that run on other numbers of replicas than they ask for.
 func (g *grid) elastic() {
-	goodput := part{"goodput", "goodput", settings{"declared_work": g.facts.Told}}
+	goodput := part{"goodput", "goodput", settings{"declared_work": g.facts.WorkKnown}}
 	stretch := part{"elastic", "fixed", settings{"replicas": "elastic"}}
 	for _, admit := range elasticAdmit {
 		if g.facts.Adaptive {
@@ -160,10 +160,10 @@ func (g *grid) elastic() {
 			}
 		}
 		for _, job := range []part{stretch, goodput} {
-			if job.kind == goodput.kind && !g.facts.Adaptive || job.kind == stretch.kind && !g.facts.Told {
+			if job.kind == goodput.kind && !g.facts.Adaptive || job.kind == stretch.kind && !g.facts.WorkKnown {
 				continue
 			}
-			if g.facts.Told {
+			if g.facts.WorkKnown {
 				for _, p := range greedy {
 					g.add(p, usualPlace, job, admit)
 				}
@@ -177,7 +177,7 @@ func (g *grid) elastic() {
 			if g.facts.Types > 1 && g.facts.Adaptive {
 				g.add(part{"sia", "sia", nil}, proposed, job, admit)
 			}
-			if g.facts.Types > 1 && g.facts.Mixing && g.facts.Told && job.kind == stretch.kind {
+			if g.facts.Types > 1 && g.facts.Mixing && g.facts.WorkKnown && job.kind == stretch.kind {
 				g.add(part{"matching", "matching", nil}, proposed, part{"", "fixed", settings{"replicas": "elastic", "split": "proportional"}}, admit)
 			}
 		}

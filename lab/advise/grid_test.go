@@ -21,9 +21,9 @@ func TestGrid(t *testing.T) {
 		fewestOf int
 	}{
 		"rigid, nothing told":    {facts: advise.Facts{Types: 1}, with: []string{"fifo", "las-1h", "tiresias-admit-4"}, without: "goodput", estimate: "none", fewestOf: 30},
-		"rigid, told":            {facts: advise.Facts{Types: 1, Told: true}, with: []string{"srtf", "themis"}, without: "pollux", estimate: "declared", fewestOf: 40},
-		"several types":          {facts: advise.Facts{Types: 2, Told: true}, with: []string{"gavel-max-min", "allox"}, without: "goodput", estimate: "declared", fewestOf: 40},
-		"adaptive, told":         {facts: advise.Facts{Types: 2, Told: true, Elastic: true, Adaptive: true, Seated: true}, with: []string{"pollux-goodput", "sia-goodput", "optimus-elastic", "las-first-fit"}, estimate: "declared", fewestOf: 80},
+		"rigid, told":            {facts: advise.Facts{Types: 1, WorkKnown: true}, with: []string{"srtf", "themis"}, without: "pollux", estimate: "declared", fewestOf: 40},
+		"several types":          {facts: advise.Facts{Types: 2, WorkKnown: true}, with: []string{"gavel-max-min", "allox"}, without: "goodput", estimate: "declared", fewestOf: 40},
+		"adaptive, told":         {facts: advise.Facts{Types: 2, WorkKnown: true, Elastic: true, Adaptive: true, Seated: true}, with: []string{"pollux-goodput", "sia-goodput", "optimus-elastic", "las-first-fit"}, estimate: "declared", fewestOf: 80},
 		"adaptive, nothing told": {facts: advise.Facts{Types: 1, Elastic: true, Adaptive: true}, with: []string{"pollux-goodput", "las-goodput-admit-4"}, without: "srtf", estimate: "none", fewestOf: 50},
 	}
 	for name, tc := range cases {

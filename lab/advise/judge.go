@@ -15,74 +15,74 @@ import (
 
 // Advice is what was chosen, and the evidence. It depends on what was asked for and the program only.
 type Advice struct {
-	Goal   Goal   `json:"goal"`
-	Chosen string `json:"chosen"`
-	Why    string `json:"why"`
-	// Regret is the chosen composition against the best of the finalists on windows kept back.
+	Goal   Goal   `json:"goal"`   // metric that the choice lowers
+	Chosen string `json:"chosen"` // name of the chosen composition
+	Why    string `json:"why"`    // why it was chosen, as a sentence
+	// Regret is the chosen composition against the best of the finalists on held-out windows.
 	Regret       Comparison    `json:"regret"`
-	Best         string        `json:"best_found"`
-	NoDifference []string      `json:"no_difference"` // from the chosen one, on windows kept back
+	Best         string        `json:"best_found"`    // finalist with the lowest mean on held-out windows
+	NoDifference []string      `json:"no_difference"` // from the chosen one, on held-out windows
 	Limits       []LimitResult `json:"limits"`        // of the chosen one
-	Told         Told          `json:"told"`
+	Declared     DeclaredWork  `json:"told"`          // what policies knew of the work of jobs
 
-	Windows int `json:"windows"` // of choosing, and as many kept back
-	Jobs    int `json:"jobs"`    // of a window
-	Runs    int `json:"runs"`
-	Grid    int `json:"full_grid"`
+	Windows int `json:"windows"`   // of choosing, and as many held out
+	Jobs    int `json:"jobs"`      // of a window
+	Runs    int `json:"runs"`      // simulations that were run or reused
+	Grid    int `json:"full_grid"` // simulations that the full grid would take
 
-	Finalists  []Finalist `json:"finalists"` // from the best to the worst on windows kept back
+	Finalists  []Finalist `json:"finalists"` // from the best to the worst on held-out windows
 	Left       []Left     `json:"left"`      // other candidates, the last to leave first
-	Invalid    []Dropped  `json:"invalid"`
-	Notes      []string   `json:"notes"`
-	Candidates []string   `json:"-"`
-	Rungs      []Rung     `json:"-"`
-	Config     []byte     `json:"-"` // of the chosen composition, with the evidence as comments
-	Reused     int        `json:"-"` // runs that were kept from before
+	Invalid    []Dropped  `json:"invalid"`   // candidates that cannot be run here
+	Notes      []string   `json:"notes"`     // what to know about the evidence, a sentence each
+	Candidates []string   `json:"-"`         // names of all candidates
+	Rungs      []Rung     `json:"-"`         // windows and survivors of each stage of the race
+	Config     []byte     `json:"-"`         // of the chosen composition, with the evidence as comments
+	Reused     int        `json:"-"`         // runs that were kept from before
 }
 
 // Comparison is one composition against another over the same windows. Changes are fractions.
 type Comparison struct {
-	Windows      int            `json:"windows"`
-	Change       metrics.Number `json:"change"` // geometric mean of the ratios, less one
-	Low          metrics.Number `json:"low"`    // of the 95 % interval of Change; null for fewer than five windows
-	High         metrics.Number `json:"high"`
-	RatioOfMeans metrics.Number `json:"ratio_of_means"`
-	Equal        bool           `json:"equal"` // in every window
+	Windows      int            `json:"windows"`        // windows compared
+	Change       metrics.Number `json:"change"`         // geometric mean of the ratios, less one
+	Low          metrics.Number `json:"low"`            // of the 95 % interval of Change; null for fewer than five windows
+	High         metrics.Number `json:"high"`           // upper end of the 95 % interval of Change
+	RatioOfMeans metrics.Number `json:"ratio_of_means"` // ratio of the arithmetic means, less one
+	Equal        bool           `json:"equal"`          // in every window
 }
 
 // Undecided reports whether there may be no difference.
 func (c *Comparison) Undecided() bool { return c.Equal || c.Low <= 0 && c.High >= 0 }
 
-// Finalist is a candidate that was judged on windows kept back.
+// Finalist is a candidate that was judged on held-out windows.
 type Finalist struct {
-	Name     string         `json:"name"`
-	Mean     metrics.Number `json:"mean"`      // of the goal over windows kept back
-	KeptBack Comparison     `json:"kept_back"` // against the chosen one
+	Name     string         `json:"name"`      // name of the composition
+	Mean     metrics.Number `json:"mean"`      // of the goal over held-out windows
+	HeldOut  Comparison     `json:"kept_back"` // against the chosen one
 	Choosing Comparison     `json:"choosing"`  // against the chosen one
-	Lost     int            `json:"lost"`      // jobs that did not complete, on windows kept back, though the cluster could hold them
-	Limits   []LimitResult  `json:"limits"`
+	Lost     int            `json:"lost"`      // jobs that did not complete, on held-out windows, though the cluster could hold them
+	Limits   []LimitResult  `json:"limits"`    // whether each limit held
 }
 
 // Left is a candidate that was dropped before.
 type Left struct {
-	Name    string `json:"name"`
+	Name    string `json:"name"`    // name of the composition
 	Windows int    `json:"windows"` // it was run on
-	Reason  string `json:"reason"`
+	Reason  string `json:"reason"`  // why it left, as a sentence
 }
 
 // Dropped is a candidate that was not run.
 type Dropped struct {
-	Name   string `json:"name"`
-	Reason string `json:"reason"`
+	Name   string `json:"name"`   // name of the composition
+	Reason string `json:"reason"` // why it cannot be run here, as a sentence
 }
 
 // LimitResult says whether a limit held.
 type LimitResult struct {
-	Limit    string         `json:"limit"`
-	Held     bool           `json:"held"`     // in every window
-	Choosing int            `json:"choosing"` // windows in which it held
-	KeptBack int            `json:"kept_back"`
-	Worst    metrics.Number `json:"worst"` // value, over all windows
+	Limit    string         `json:"limit"`     // the limit as it was given
+	Held     bool           `json:"held"`      // in every window
+	Choosing int            `json:"choosing"`  // windows in which it held
+	HeldOut  int            `json:"kept_back"` // held-out windows in which it held
+	Worst    metrics.Number `json:"worst"`     // value, over all windows
 }
 
 // level is that of every interval.
@@ -136,7 +136,7 @@ func values(outcomes []Outcome) []float64 {
 	return list
 }
 
-// judge compares the finalists on the windows kept back.
+// judge compares the finalists on the held-out windows.
 func (a *adviser) judge(rows []study.Row) {
 	outcomes := map[int][]Outcome{}
 	a.judged = slices.DeleteFunc(a.judged, func(c int) bool {
@@ -174,7 +174,7 @@ func (a *adviser) judge(rows []study.Row) {
 		f := Finalist{
 			Limits: []LimitResult{},
 			Name:   ad.Candidates[c], Mean: metrics.Number(stat.Mean(values(outcomes[c]), nil)),
-			KeptBack: compare(outcomes[c], outcomes[chosen]), Choosing: compare(a.race.Outcomes(c), a.race.Outcomes(chosen)),
+			HeldOut: compare(outcomes[c], outcomes[chosen]), Choosing: compare(a.race.Outcomes(c), a.race.Outcomes(chosen)),
 		}
 		for i := range outcomes[c] {
 			f.Lost += outcomes[c][i].Lost
@@ -184,17 +184,17 @@ func (a *adviser) judge(rows []study.Row) {
 		}
 		if c == chosen {
 			ad.Limits = f.Limits
-		} else if f.KeptBack.Undecided() {
+		} else if f.HeldOut.Undecided() {
 			ad.NoDifference = append(ad.NoDifference, f.Name)
 		}
 		ad.Finalists = append(ad.Finalists, f)
 	}
 }
 
-func resultOf(l Limit, k int, choosing, keptBack []Outcome) LimitResult {
+func resultOf(l Limit, k int, choosing, heldOut []Outcome) LimitResult {
 	r := LimitResult{Limit: l.String()}
 	var all []float64
-	for i, list := range [][]Outcome{choosing, keptBack} {
+	for i, list := range [][]Outcome{choosing, heldOut} {
 		for w := range list {
 			value := list[w].Limits[k]
 			all = append(all, value)
@@ -202,12 +202,12 @@ func resultOf(l Limit, k int, choosing, keptBack []Outcome) LimitResult {
 				if i == 0 {
 					r.Choosing++
 				} else {
-					r.KeptBack++
+					r.HeldOut++
 				}
 			}
 		}
 	}
-	r.Held = r.Choosing == len(choosing) && r.KeptBack == len(keptBack)
+	r.Held = r.Choosing == len(choosing) && r.HeldOut == len(heldOut)
 	r.Worst = metrics.Number(l.worst(all))
 	return r
 }
@@ -224,7 +224,7 @@ func (a *Advice) LimitsHold() bool {
 func (a *Advice) Nearest() *Finalist {
 	held := func(f *Finalist) (n int) {
 		for _, l := range f.Limits {
-			n += l.Choosing + l.KeptBack
+			n += l.Choosing + l.HeldOut
 		}
 		return n
 	}

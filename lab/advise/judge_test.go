@@ -85,8 +85,8 @@ func TestComparisons(t *testing.T) {
 
 // The nearest of the finalists holds limits in the most windows, the first of equal ones.
 func TestNearest(t *testing.T) {
-	held := func(name string, choosing, keptBack int) Finalist {
-		return Finalist{Name: name, Limits: []LimitResult{{Choosing: choosing, KeptBack: keptBack}, {Choosing: 1}}}
+	held := func(name string, choosing, heldOut int) Finalist {
+		return Finalist{Name: name, Limits: []LimitResult{{Choosing: choosing, HeldOut: heldOut}, {Choosing: 1}}}
 	}
 	a := &Advice{Finalists: []Finalist{held("a", 1, 1), held("b", 0, 3), held("c", 3, 0)}, Limits: []LimitResult{{Held: true}, {Held: false}}}
 	if got := a.Nearest().Name; got != "b" {
@@ -109,14 +109,14 @@ func TestResultOf(t *testing.T) {
 	}
 	l := Limit{Metric: "fairness.rho_max", Below: true, Bound: 2}
 	for name, tc := range map[string]struct {
-		choosing, keptBack []Outcome
-		want               LimitResult
+		choosing, heldOut []Outcome
+		want              LimitResult
 	}{
-		"held":            {values(1, 1.5), values(1.9), LimitResult{Limit: "fairness.rho_max<2", Held: true, Choosing: 2, KeptBack: 1, Worst: 1.9}},
-		"not in choosing": {values(1, 2), values(1.9), LimitResult{Limit: "fairness.rho_max<2", Choosing: 1, KeptBack: 1, Worst: 2}},
-		"not kept back":   {values(1, 1), values(5, 1), LimitResult{Limit: "fairness.rho_max<2", Choosing: 2, KeptBack: 1, Worst: 5}},
+		"held":            {values(1, 1.5), values(1.9), LimitResult{Limit: "fairness.rho_max<2", Held: true, Choosing: 2, HeldOut: 1, Worst: 1.9}},
+		"not in choosing": {values(1, 2), values(1.9), LimitResult{Limit: "fairness.rho_max<2", Choosing: 1, HeldOut: 1, Worst: 2}},
+		"not held out":    {values(1, 1), values(5, 1), LimitResult{Limit: "fairness.rho_max<2", Choosing: 2, HeldOut: 1, Worst: 5}},
 	} {
-		if got := resultOf(l, 1, tc.choosing, tc.keptBack); got != tc.want {
+		if got := resultOf(l, 1, tc.choosing, tc.heldOut); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
 	}

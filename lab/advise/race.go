@@ -24,7 +24,10 @@ type Rung struct {
 }
 
 // Cell is a candidate on a window.
-type Cell struct{ Candidate, Window int }
+type Cell struct {
+	Candidate int // index of the candidate
+	Window    int // index of the window
+} // index of the candidate and of the window
 
 // Race chooses among candidates by successive halving. Ask and Tell take turns until Ask has no more cells.
 type Race struct {
@@ -40,7 +43,7 @@ type Race struct {
 
 // Leaving tells when and why a candidate left a race.
 type Leaving struct {
-	Candidate int
+	Candidate int    // index of the candidate
 	Windows   int    // it was run on
 	Same      int    // candidate whose outcomes were equal in all of them; -1 for none
 	Failed    string // the error of its run
@@ -222,7 +225,7 @@ func fingerprint(outcomes []Outcome) string {
 // The shape of a race.
 const (
 	budgetShare  = 4 // runs of the full grid over those of a race, at least, where there are enough candidates
-	finalists    = 4 // candidates judged on windows kept back, at most
+	finalists    = 4 // candidates judged on held-out windows, at most
 	wholeGridFor = 4 // candidates up to which every one is run on every window
 )
 
@@ -272,7 +275,7 @@ func halve(candidates, windows, begin, part, last int) []Rung {
 	}
 }
 
-// Runs is how many runs a race takes at most, those on windows kept back included.
+// Runs is how many runs a race takes at most, those on held-out windows included.
 func Runs(candidates, kept int, rungs []Rung) int {
 	runs, windows := 0, 0
 	for _, r := range rungs {

@@ -32,8 +32,8 @@ type Choice struct {
 
 // Result is a comparison.
 type Result struct {
-	Base   *Side
-	Others []Other
+	Base   *Side    // runs that the others are compared with
+	Others []Other  // each of the other sides
 	Axes   []string // of studies; rows have an item of each
 	Rows   []Row    // by metric
 }
@@ -41,25 +41,25 @@ type Result struct {
 // Other is what one side comes to against the base.
 type Other struct {
 	*Side
-	Pairs        int
+	Pairs        int          // pairs of runs that are compared
 	Inputs       []Difference // none unless they were asked to be compared all the same
-	Composition  []Difference
-	Alone        []string // runs without a partner
-	Ends         Ends
-	Gained, Lost []JobChange
+	Composition  []Difference // settings in which the compositions differ
+	Alone        []string     // runs without a partner
+	Ends         Ends         // jobs that ended on one side only
+	Gained, Lost []JobChange  // jobs whose JCT fell or rose most, at most Choice.Jobs of each
 	pairs        []*pair
 }
 
 // Ends adds up how jobs ended over all pairs.
 type Ends struct {
-	Unknown             int // pairs of which jobs.csv does not tell
-	OnlyBase, OnlyOther []string
-	LeftBase, LeftOther int // jobs that did not complete
+	Unknown             int      // pairs of which jobs.csv does not tell
+	OnlyBase, OnlyOther []string // names of jobs that completed on one side only
+	LeftBase, LeftOther int      // jobs that did not complete
 }
 
 // JobChange is a job whose completion time changed.
 type JobChange struct {
-	Run, Name   string
+	Run, Name   string  // label of the pair of runs, and name of the job
 	Base, Other float64 // seconds
 }
 

@@ -15,10 +15,10 @@ import (
 
 // Threshold is how much worse a metric may become.
 type Threshold struct {
-	Metric string
-	Limit  float64
-	Part   bool   // of the base; otherwise in the unit of the metric
-	Text   string // as it was given
+	Metric string  // metric, by path
+	Limit  float64 // largest change for the worse that passes
+	Part   bool    // of the base; otherwise in the unit of the metric
+	Text   string  // as it was given
 }
 
 // ParseThreshold reads METRIC=2%, METRIC=0.5 in the unit of the metric, or METRIC=30s for one in seconds.
@@ -62,10 +62,10 @@ func sense(metric string) int { return metrics.Sense(metric) }
 // Verdict is what a threshold comes to on one row.
 type Verdict struct {
 	Threshold
-	Row    *Row
+	Row    *Row    // row that was checked; nil where there is none
 	Worse  float64 // by how much, in the terms of the threshold; negative for better
-	Failed bool
-	Why    string // it failed, or did not although the change is above
+	Failed bool    // the change is above the threshold
+	Why    string  // it failed, or did not although the change is above
 }
 
 // Judge holds the headline rows to thresholds. A change fails that is above its threshold, unless its interval holds 0 or it is not

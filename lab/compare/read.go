@@ -24,7 +24,7 @@ import (
 // Side is one of the things that are compared.
 type Side struct {
 	Label string // as it was given
-	Runs  []*Run
+	Runs  []*Run // in the order of the study, or of the folders
 
 	folder string
 	study  *study.Kept // nil for folders of runs
@@ -34,17 +34,17 @@ type Side struct {
 
 // Run is one run of a side.
 type Run struct {
-	Label       string
-	Summary     *metrics.Summary
-	Jobs        []metrics.Job // nil when they were not written
-	Seed        uint64
-	Inputs      []quartet.Digest
-	Plugins     []quartet.Plugin
-	Version     string   // of the program
-	Interrupted bool     // the figures are those up to then
-	Changed     bool     // its config was changed while it ran
-	Items       []string // of the axes of a study
-	Replicate   int
+	Label       string           // how tables name the run
+	Summary     *metrics.Summary // its summary.json
+	Jobs        []metrics.Job    // nil when they were not written
+	Seed        uint64           // its seed
+	Inputs      []quartet.Digest // digests of its input files
+	Plugins     []quartet.Plugin // plugins that took part
+	Version     string           // of the program
+	Interrupted bool             // the figures are those up to then
+	Changed     bool             // its config was changed while it ran
+	Items       []string         // of the axes of a study
+	Replicate   int              // number of the replicate of a study, from 1
 
 	leaves  []configs.Leaf // of its resolved config
 	jobsKey string         // of what is known of its jobs

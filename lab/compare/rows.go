@@ -26,21 +26,21 @@ const (
 
 // Row is a metric of a side against that of the base.
 type Row struct {
-	Metric   string
+	Metric   string   // metric, by path
 	Against  int      // index in Others
 	Cell     []string // item of each axis, study.Pooled for all
 	Headline bool     // nothing is pooled more
 	Missing  []string // runs that lack the metric
 
-	N           int // workloads; under stats.MethodBlocks it is 1
-	Base, Other float64
-	Change      float64 // a part of the base, or a difference where some value is zero
-	Difference  bool
-	Interval    stats.Interval
-	Method      string
-	Jobs        int // under stats.MethodBlocks
-	P, Holm     float64
-	Why         string
+	N           int            // workloads; under stats.MethodBlocks it is 1
+	Base, Other float64        // means of the two sides, in the unit of the metric
+	Change      float64        // a part of the base, or a difference where some value is zero
+	Difference  bool           // Change is a difference in the unit of the metric
+	Interval    stats.Interval // 95 % interval of Change
+	Method      string         // how Interval was computed, one of stats.Method…
+	Jobs        int            // under stats.MethodBlocks
+	P, Holm     float64        // p-value, and the same corrected by Holm for the rows of a family
+	Why         string         // why there is no interval, as a sentence
 
 	judged []*pair
 	family string // rows of one are corrected together

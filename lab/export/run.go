@@ -16,11 +16,11 @@ import (
 
 // Run is what the files of a run tell of its timeline.
 type Run struct {
-	Name  string
-	Jobs  []metrics.Job // by JobID
-	Stays []timeline.Stay
-	Nodes []timeline.NodeHealth
-	Usage []timeline.Usage // empty when the run did not write it
+	Name  string                // name of the run
+	Jobs  []metrics.Job         // by JobID
+	Stays []timeline.Stay       // who held which devices when
+	Nodes []timeline.NodeHealth // health of nodes over time
+	Usage []timeline.Usage      // empty when the run did not write it
 
 	byJob map[core.JobID]int // index in Jobs
 }

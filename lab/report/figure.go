@@ -10,15 +10,15 @@ import (
 
 // A Figure is one picture: what a page draws as a chart, and Draw as SVG or PDF.
 type Figure struct {
-	Name   string // of a file, such as jct-cdf
-	Title  string
-	XLabel string
-	YLabel string
-	X, Y   Unit
-	LogX   bool
+	Name   string   // of a file, such as jct-cdf
+	Title  string   // heading of the figure
+	XLabel string   // label of the x axis
+	YLabel string   // label of the y axis
+	X, Y   Unit     // units of the axes
+	LogX   bool     // the x axis is logarithmic
 	Ticks  []string // labels of x = 0, 1, …; nil for numbers
-	Lines  []Line
-	Place  string // part of the page that it belongs to
+	Lines  []Line   // what is drawn
+	Place  string   // part of the page that it belongs to
 }
 
 // A Unit says how the numbers of an axis are written.
@@ -55,13 +55,13 @@ func unitOf(metric string) Unit {
 // A Line is one curve, step function or set of points. Low and High are a band around it, or the ends of bars where it is of
 // points; they may be absent. A NaN is not drawn.
 type Line struct {
-	Label     string
-	X, Y      []float64
-	Low, High []float64
-	Step      bool
-	Points    bool // points only
-	Hollow    bool // of another's making: published points
-	Colour    int
+	Label     string    // name in the legend
+	X, Y      []float64 // coordinates of the points, in the units of the axes
+	Low, High []float64 // ends of the interval at each point; nil for none
+	Step      bool      // values hold until the next point
+	Points    bool      // points only
+	Hollow    bool      // of another's making: published points
+	Colour    int       // index in the palette
 }
 
 // within is a line with an interval around each point, where one is known.

@@ -20,12 +20,12 @@ import (
 
 // A Run is what the files in the folder of a run tell.
 type Run struct {
-	Dir      string // as it was given
-	Summary  *metrics.Summary
-	Manifest Manifest
-	Problems []string // what is missing or cannot be read, a sentence each
-	Jobs     jobs
-	GoesOn   bool // it has not ended, or was killed
+	Dir      string           // as it was given
+	Summary  *metrics.Summary // its summary.json; nil when it cannot be read
+	Manifest Manifest         // what its manifest.json says
+	Problems []string         // what is missing or cannot be read, a sentence each
+	Jobs     jobs             // rows of its jobs.csv
+	GoesOn   bool             // it has not ended, or was killed
 
 	now     float64 // seconds, of a run that goes on: as its scheduler told, or the last of its decisions; else NaN
 	derived bool    // the jobs are those that the decisions name
@@ -53,25 +53,30 @@ type Run struct {
 
 // A Manifest is what a page shows of manifest.json.
 type Manifest struct {
-	Name        string   `json:"name"`
-	Seed        uint64   `json:"seed"`
-	Quartet     string   `json:"quartet"`
-	Commit      string   `json:"commit"`
-	Go          string   `json:"go"`
-	Interrupted bool     `json:"interrupted"`
-	Failed      string   `json:"failed"`
-	Config      string   `json:"config"`
-	Inputs      []Digest `json:"inputs"`
-	Outputs     []Digest `json:"outputs"`
-	Plugins     []struct {
-		Name, Version, SHA256 string
-	} `json:"plugins"`
+	Name        string   `json:"name"`        // name of the run
+	Seed        uint64   `json:"seed"`        // seed of the run
+	Quartet     string   `json:"quartet"`     // version of Quartet
+	Commit      string   `json:"commit"`      // commit of the program
+	Go          string   `json:"go"`          // version of Go
+	Interrupted bool     `json:"interrupted"` // the run was stopped before its end
+	Failed      string   `json:"failed"`      // error that ended the run; empty for none
+	Config      string   `json:"config"`      // resolved config, as YAML
+	Inputs      []Digest `json:"inputs"`      // digests of the files it read
+	Outputs     []Digest `json:"outputs"`     // digests of the files it wrote
+	Plugins     []Plugin `json:"plugins"`     // plugins that took part
+}
+
+// Plugin is a plugin that took part in a run.
+type Plugin struct {
+	Name    string // name of the plugin
+	Version string // version it reports
+	SHA256  string // SHA-256 of its binary, in hexadecimal
 }
 
 // Digest names a file and its content.
 type Digest struct {
-	File   string `json:"file"`
-	SHA256 string `json:"sha256"`
+	File   string `json:"file"`   // name of the file
+	SHA256 string `json:"sha256"` // SHA-256 of its content, in hexadecimal
 }
 
 // jobs are the columns of jobs.csv.

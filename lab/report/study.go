@@ -22,8 +22,8 @@ import (
 
 // A Study is what the tables of a study tell.
 type Study struct {
-	Dir       string
-	Problems  []string
+	Dir       string   // folder of the study, as it was given
+	Problems  []string // what is missing or cannot be read, a sentence each
 	runs      *table
 	stats     *table
 	warnings  *table

@@ -20,8 +20,8 @@ import (
 // SoFar is what the scheduler of a run that goes on tells of it, besides what is in its folder.
 type SoFar struct {
 	Files      map[string][]byte // those that are written when the run ends, as they would be if it ended now
-	NowSeconds float64
-	Trouble    string // why the scheduler told nothing; empty when it did
+	NowSeconds float64           // present of the run, in seconds
+	Trouble    string            // why the scheduler told nothing; empty when it did
 }
 
 // ReadRunSoFar is ReadRun of a run that goes on. What its scheduler did not tell is read as of a run that was killed.

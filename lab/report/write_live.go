@@ -14,9 +14,9 @@ import (
 
 // An Entry is a run or a study in the list of a folder.
 type Entry struct {
-	Name, Kind, Link string
-	Live             bool // its scheduler may be asked
-	Facts            [4]string
+	Name, Kind, Link string    // name, kind (run or study) and link of its page
+	Live             bool      // its scheduler may be asked
+	Facts            [4]string // cells of its row: allocation, jobs, mean completion time, devices held
 }
 
 // WriteIndex writes the page that lists the runs and studies of a folder.

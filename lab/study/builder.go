@@ -12,11 +12,11 @@ import (
 
 // Builder makes a study of short values, as flags give them.
 type Builder struct {
-	Name     string
-	Base     []string
+	Name     string   // name of the study
+	Base     []string // config files that every run begins with
 	Sets     []string // path=value
-	Seeds    int
-	Baseline string // scheduler; the first where it is empty
+	Seeds    int      // replicates of each cell
+	Baseline string   // scheduler; the first where it is empty
 
 	UnequalInputs bool // as in a study
 

@@ -21,14 +21,14 @@ const MethodOtherJobs = "other_jobs"
 
 // Comparison is a row of stats.csv: an item against the baseline in one metric, within items of the other axes.
 type Comparison struct {
-	Metric       string
-	Items        []int // of each axis, that of the compared axis among them; -1 for all
-	Mean         float64
+	Metric       string  // metric, by path
+	Items        []int   // of each axis, that of the compared axis among them; -1 for all
+	Mean         float64 // mean of the item's runs, in the unit of the metric
 	BaselineMean float64 // NaN without a baseline
 	Known        bool    // there is a comparison
 	stats.Paired
 	Holm  float64 // P, corrected
-	Looks int
+	Looks int     // how often the intervals were looked at, with seeds added in between
 	Level float64 // of the intervals
 
 	OtherJobs            bool // it is not compared for MethodOtherJobs

@@ -16,8 +16,8 @@ type Shards struct {
 	Plugins      []string // folders with plugins
 	Out          string   // folder of studies
 	Dir          string   // folder of the study
-	Count        int
-	Image, Claim string // of Kubernetes: a container image, and a volume claim with the working folder
+	Count        int      // number of shards
+	Image, Claim string   // of Kubernetes: a container image, and a volume claim with the working folder
 }
 
 // Join is the command that joins the shards.

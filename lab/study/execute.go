@@ -19,14 +19,14 @@ import (
 
 // Options say how a study is run.
 type Options struct {
-	Catalog quartet.Catalog
+	Catalog quartet.Catalog // components that configs may name
 	Config  configs.Options // how configs are read; files and settings are those of the study
 	Dir     string          // folder of the study
 	Workers int             // runs at a time, at least 1
 	Shard   int             // from 1; 0 for the whole study
-	Shards  int
-	Build   string // identifies the program: another one repeats no run
-	Log     *slog.Logger
+	Shards  int             // number of shards; 0 for no sharding
+	Build   string          // identifies the program: another one repeats no run
+	Log     *slog.Logger    // takes what components log; nil for nothing
 
 	write []string // files of a run that are kept besides jobs.csv
 	runs  bool     // what is not kept is run: the jobs of every source are looked at before
@@ -39,9 +39,9 @@ type Options struct {
 
 // Environment is where one run finds policies of other processes.
 type Environment struct {
-	Outside func(configs.Outside) (configs.Catalog, error)
-	Plugins quartet.Plugins
-	Close   func() error
+	Outside func(configs.Outside) (configs.Catalog, error) // adds the policies of other processes to the catalogue; nil for none
+	Plugins quartet.Plugins                                // tells of these processes
+	Close   func() error                                   // ends these processes
 }
 
 func (e Environment) close() error {
@@ -60,16 +60,16 @@ func (o *Options) environment(ctx context.Context) Environment {
 
 // Result is what a study came to.
 type Result struct {
-	Study   *Study
-	Rows    []Row // in the order of the tables
-	Stats   []Comparison
-	Looks   int // at the intervals, with seeds added until they are narrow
-	Ran     int
-	Reused  int
-	Failed  int
-	Missing int
-	Narrow  bool // the intervals are as narrow as was asked for, or nothing was asked
-	Known   bool // none of them is unknown
+	Study   *Study       // the study that was run
+	Rows    []Row        // in the order of the tables
+	Stats   []Comparison // comparisons with the baseline
+	Looks   int          // at the intervals, with seeds added until they are narrow
+	Ran     int          // runs that were simulated
+	Reused  int          // runs whose results were stored before
+	Failed  int          // runs that ended by an error
+	Missing int          // runs without a result, which other shards hold
+	Narrow  bool         // the intervals are as narrow as was asked for, or nothing was asked
+	Known   bool         // none of them is unknown
 
 	counted map[string]bool // hashes of the runs that Ran or Reused counts: later looks have those of earlier ones, too
 }

@@ -21,9 +21,9 @@ var nan = math.NaN()
 
 // Run is one run of a study: a cell and a replicate.
 type Run struct {
-	Items     []int // of each axis
-	Replicate int   // from 1
-	Seed      uint64
+	Items     []int  // of each axis
+	Replicate int    // from 1
+	Seed      uint64 // seed of the simulation
 	Hash      string // of everything that the run depends on but for its input files
 
 	files   []string

@@ -22,16 +22,16 @@ import (
 
 // Study is a checked study file.
 type Study struct {
-	Name     string
-	Base     []string  // config files that every run begins with, as with -f
-	Set      []Setting // of every run
-	Axes     []Axis
-	Seeds    Seeds
-	Compared int      // axis whose items are compared
-	Baseline int      // item of that axis that the others are compared with; -1 for none
-	Metrics  []string // of stats.csv
-	Write    []string // files of every run that are kept besides jobs.csv, such as usage
-	Points   []Published
+	Name     string      // name of the study
+	Base     []string    // config files that every run begins with, as with -f
+	Set      []Setting   // of every run
+	Axes     []Axis      // what is varied
+	Seeds    Seeds       // replicates of each cell
+	Compared int         // axis whose items are compared
+	Baseline int         // item of that axis that the others are compared with; -1 for none
+	Metrics  []string    // of stats.csv
+	Write    []string    // files of every run that are kept besides jobs.csv, such as usage
+	Points   []Published // published figures to compare with
 
 	UnequalInputs bool // runs of other jobs than those of the baseline are compared all the same
 
@@ -40,51 +40,51 @@ type Study struct {
 
 // Axis is one way in which the runs of a study differ.
 type Axis struct {
-	Name  string
-	Items []Item
+	Name  string // name of the axis
+	Items []Item // its values
 }
 
 // Item is one place on an axis.
 type Item struct {
-	Name    string
-	Files   []string // config files laid over the base
-	Set     []Setting
-	Windows *Windows // its replicates, instead of seeds
-	With    []Only   // the cells that it is part of; empty for all
-	At      core.Position
+	Name    string        // name of the item
+	Files   []string      // config files laid over the base
+	Set     []Setting     // settings laid over the base and the files
+	Windows *Windows      // its replicates, instead of seeds
+	With    []Only        // the cells that it is part of; empty for all
+	At      core.Position // where the file says it
 }
 
 // Setting changes one value of the config of a run.
 type Setting struct {
-	Path  string
-	Value any
-	At    core.Position
+	Path  string        // path of the setting in the config
+	Value any           // its value, as YAML decodes it
+	At    core.Position // where the file or the command line says it
 }
 
 // Seeds are the replicates of a workload that is random.
 type Seeds struct {
-	Config bool   `config:"config" doc:"true for the seed of its config, instead of first and count: one replicate, or one a window"`
-	First  uint64 `config:"first" doc:"seed of the first replicate"`
-	Count  int    `config:"count" doc:"number of replicates, or how many are added at a time with until" min:"1" max:"100000"`
-	Until  *Until `config:"-"`
+	Config bool   `config:"config" doc:"true for the seed of its config, instead of first and count: one replicate, or one a window"` // each run has the seed of its config
+	First  uint64 `config:"first" doc:"seed of the first replicate"`                                                                  // seed of the first replicate
+	Count  int    `config:"count" doc:"number of replicates, or how many are added at a time with until" min:"1" max:"100000"`        // replicates, or how many are added at a time with Until
+	Until  *Until `config:"-"`                                                                                                        // when to stop adding seeds; nil for a fixed number
 }
 
 // Until says when there are enough seeds.
 type Until struct {
-	Metric    string `config:"metric" doc:"metric whose intervals are to be narrow" required:"true"`
-	HalfWidth string `config:"half_width" doc:"half the width of the interval of every change against the baseline, such as 2%" required:"true"`
-	Most      int    `config:"most" doc:"seeds after which none is added" min:"1" max:"100000" required:"true"`
+	Metric    string `config:"metric" doc:"metric whose intervals are to be narrow" required:"true"`                                             // metric whose intervals must be narrow
+	HalfWidth string `config:"half_width" doc:"half the width of the interval of every change against the baseline, such as 2%" required:"true"` // half the width of the interval of every change against the baseline
+	Most      int    `config:"most" doc:"seeds after which none is added" min:"1" max:"100000" required:"true"`                                  // number of seeds after which none is added
 
 	share float64
 }
 
 // Windows are the parts of a trace that replicate a workload.
 type Windows struct {
-	Jobs     int           `config:"jobs" doc:"jobs in a window" min:"0"`
-	Span     time.Duration `config:"span" doc:"length of a window, instead of jobs" min:"0s"`
-	Count    int           `config:"count" doc:"number of windows, spread evenly over the trace" min:"1" max:"100000" required:"true"`
-	FirstJob int           `config:"first_job" doc:"rank of the first job that belongs to a window" min:"0"`
-	Stride   int           `config:"stride" doc:"jobs from the begin of a window to that of the next; 0 to spread them evenly" min:"0"`
+	Jobs     int           `config:"jobs" doc:"jobs in a window" min:"0"`                                                               // jobs in a window; 0 with Span
+	Span     time.Duration `config:"span" doc:"length of a window, instead of jobs" min:"0s"`                                           // length of a window; 0 with Jobs
+	Count    int           `config:"count" doc:"number of windows, spread evenly over the trace" min:"1" max:"100000" required:"true"`  // number of windows, spread evenly over the trace
+	FirstJob int           `config:"first_job" doc:"rank of the first job that belongs to a window" min:"0"`                            // rank of the first job that belongs to a window
+	Stride   int           `config:"stride" doc:"jobs from the begin of a window to that of the next; 0 to spread them evenly" min:"0"` // jobs from the start of a window to that of the next; 0 to spread them evenly
 }
 
 // The names of axes with a meaning of their own.

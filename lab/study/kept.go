@@ -19,19 +19,19 @@ import (
 // Kept is what the folder of a study tells: the runs of its table, each with what is kept of it.
 type Kept struct {
 	*Study
-	Runs []KeptRun
+	Runs []KeptRun // its runs, in the order of the tables
 
 	store *store
 }
 
 // KeptRun is a row of runs.csv.
 type KeptRun struct {
-	ID        string
+	ID        string   // id of the run, the name of its file
 	Items     []string // names, of each axis
-	Replicate int
-	Seed      uint64
-	Outcome   string
-	*Record   // nil when the run is missing
+	Replicate int      // number of the replicate, from 1
+	Seed      uint64   // seed of the run
+	Outcome   string   // Completed, Unfinished, Failed or missing
+	*Record            // nil when the run is missing
 }
 
 // ReadKept reads the folder of a study. It refuses one whose tables and records do not belong together.

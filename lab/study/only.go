@@ -9,8 +9,8 @@ import (
 
 // Only names items of one axis.
 type Only struct {
-	Axis  int
-	Items []int
+	Axis  int   // index of the axis
+	Items []int // indices of the items with which the cell is run
 }
 
 // restrict reads with which items of other axes an item goes together.

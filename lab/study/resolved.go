@@ -49,113 +49,152 @@ func (s *Study) writeResolved(dir string) error {
 	return replace(path, text)
 }
 
+// document is the study as YAML.
 func (s *Study) document(dir string) *yaml.Node {
-	node := func(value any) *yaml.Node {
-		var n yaml.Node
-		if err := n.Encode(value); err != nil {
-			n.SetString("") // never: it was read from YAML
-		}
-		return &n
-	}
-	flow := func(n *yaml.Node) *yaml.Node { n.Style = yaml.FlowStyle; return n }
-	mapping := &yaml.Node{Kind: yaml.MappingNode}
-	put := func(m *yaml.Node, key string, value *yaml.Node) { m.Content = append(m.Content, node(key), value) }
-	files := func(names []string) *yaml.Node {
-		list := make([]string, len(names))
-		for i, name := range names {
-			list[i] = from(dir, name)
-		}
-		return flow(node(list))
-	}
-	settings := func(list []Setting) *yaml.Node {
-		m := flow(&yaml.Node{Kind: yaml.MappingNode})
-		for _, s := range list {
-			put(m, s.Path, flow(node(s.Value)))
-		}
-		return m
-	}
-	put(mapping, "version", node(1))
-	put(mapping, "name", node(s.Name))
+	m := newMapping()
+	m.put("version", nodeOf(1))
+	m.put("name", nodeOf(s.Name))
 	if len(s.Base) > 0 {
-		put(mapping, "base", files(s.Base))
+		m.put("base", filesNode(dir, s.Base))
 	}
 	if len(s.Set) > 0 {
-		put(mapping, "set", settings(s.Set))
+		m.put("set", settingsNode(s.Set))
 	}
-	axes := &yaml.Node{Kind: yaml.MappingNode}
+	axes := newMapping()
 	for a := range s.Axes {
 		items := &yaml.Node{Kind: yaml.SequenceNode}
 		for k := range s.Axes[a].Items {
-			item := &s.Axes[a].Items[k]
-			m := flow(&yaml.Node{Kind: yaml.MappingNode})
-			put(m, "name", node(item.Name))
-			if len(item.Files) > 0 {
-				put(m, "files", files(item.Files))
-			}
-			put(m, "set", settings(item.Set))
-			if w := item.Windows; w != nil {
-				windows := flow(&yaml.Node{Kind: yaml.MappingNode})
-				if w.Span > 0 {
-					put(windows, "span", node(core.FormatDuration(w.Span)))
-				} else {
-					put(windows, "jobs", node(w.Jobs))
-					put(windows, "first_job", node(w.FirstJob))
-					if w.Stride > 0 {
-						put(windows, "stride", node(w.Stride))
-					}
-				}
-				put(windows, "count", node(w.Count))
-				put(m, "windows", windows)
-			}
-			if len(item.With) > 0 {
-				put(m, "with", flow(s.withNode(item.With, node, put)))
-			}
-			items.Content = append(items.Content, m)
+			items.Content = append(items.Content, s.itemNode(dir, &s.Axes[a].Items[k]))
 		}
-		put(axes, s.Axes[a].Name, items)
+		axes.put(s.Axes[a].Name, items)
 	}
-	put(mapping, "axes", axes)
-	seeds := flow(&yaml.Node{Kind: yaml.MappingNode})
-	if s.Seeds.Config {
-		put(seeds, "config", node(true))
-	} else {
-		put(seeds, "first", node(s.Seeds.First))
-		put(seeds, "count", node(s.Seeds.Count))
-	}
-	if u := s.Seeds.Until; u != nil {
-		until := flow(&yaml.Node{Kind: yaml.MappingNode})
-		put(until, "metric", node(u.Metric))
-		put(until, "half_width", node(u.HalfWidth))
-		put(until, "most", node(u.Most))
-		put(seeds, "until", until)
-	}
-	put(mapping, "seeds", seeds)
+	m.put("axes", axes.node)
+	m.put("seeds", s.Seeds.node())
 	if s.Baseline >= 0 {
-		m := flow(&yaml.Node{Kind: yaml.MappingNode})
-		put(m, s.Axes[s.Compared].Name, node(s.Axes[s.Compared].Items[s.Baseline].Name))
-		put(mapping, "baseline", m)
+		baseline := newMapping()
+		baseline.put(s.Axes[s.Compared].Name, nodeOf(s.Axes[s.Compared].Items[s.Baseline].Name))
+		m.put("baseline", flow(baseline.node))
 	}
 	if s.UnequalInputs {
-		put(mapping, "unequal_inputs", node(true))
+		m.put("unequal_inputs", nodeOf(true))
 	}
-	put(mapping, "metrics", flow(node(s.Metrics)))
+	m.put("metrics", flow(nodeOf(s.Metrics)))
 	if len(s.Write) > 0 {
-		put(mapping, "write", flow(node(s.Write)))
+		m.put("write", flow(nodeOf(s.Write)))
 	}
 	if len(s.Points) > 0 {
-		list := &yaml.Node{Kind: yaml.SequenceNode}
-		for i := range s.Points {
-			p := &s.Points[i]
-			m := flow(&yaml.Node{Kind: yaml.MappingNode})
-			put(m, "figure", node(p.Figure))
-			put(m, "metric", node(p.Metric))
-			put(m, "at", flow(s.withNode(p.At, node, put)))
-			put(m, "value", node(p.Value))
-			list.Content = append(list.Content, m)
-		}
-		put(mapping, "published", list)
+		m.put("published", s.pointsNode())
 	}
-	return mapping
+	return m.node
+}
+
+// itemNode is an item of an axis as YAML.
+func (s *Study) itemNode(dir string, item *Item) *yaml.Node {
+	m := newMapping()
+	m.put("name", nodeOf(item.Name))
+	if len(item.Files) > 0 {
+		m.put("files", filesNode(dir, item.Files))
+	}
+	m.put("set", settingsNode(item.Set))
+	if item.Windows != nil {
+		m.put("windows", item.Windows.node())
+	}
+	if len(item.With) > 0 {
+		m.put("with", flow(s.withNode(item.With)))
+	}
+	return flow(m.node)
+}
+
+// node is the windows as YAML.
+func (w *Windows) node() *yaml.Node {
+	m := newMapping()
+	if w.Span > 0 {
+		m.put("span", nodeOf(core.FormatDuration(w.Span)))
+	} else {
+		m.put("jobs", nodeOf(w.Jobs))
+		m.put("first_job", nodeOf(w.FirstJob))
+		if w.Stride > 0 {
+			m.put("stride", nodeOf(w.Stride))
+		}
+	}
+	m.put("count", nodeOf(w.Count))
+	return flow(m.node)
+}
+
+// node is the seeds as YAML.
+func (s *Seeds) node() *yaml.Node {
+	m := newMapping()
+	if s.Config {
+		m.put("config", nodeOf(true))
+	} else {
+		m.put("first", nodeOf(s.First))
+		m.put("count", nodeOf(s.Count))
+	}
+	if u := s.Until; u != nil {
+		until := newMapping()
+		until.put("metric", nodeOf(u.Metric))
+		until.put("half_width", nodeOf(u.HalfWidth))
+		until.put("most", nodeOf(u.Most))
+		m.put("until", flow(until.node))
+	}
+	return flow(m.node)
+}
+
+// pointsNode is the published figures as YAML.
+func (s *Study) pointsNode() *yaml.Node {
+	list := &yaml.Node{Kind: yaml.SequenceNode}
+	for i := range s.Points {
+		p := &s.Points[i]
+		m := newMapping()
+		m.put("figure", nodeOf(p.Figure))
+		m.put("metric", nodeOf(p.Metric))
+		m.put("at", flow(s.withNode(p.At)))
+		m.put("value", nodeOf(p.Value))
+		list.Content = append(list.Content, m.node)
+	}
+	return list
+}
+
+// mapping is a YAML mapping in the order in which its keys are put.
+type mapping struct{ node *yaml.Node }
+
+func newMapping() mapping { return mapping{&yaml.Node{Kind: yaml.MappingNode}} }
+
+func (m mapping) put(key string, value *yaml.Node) {
+	m.node.Content = append(m.node.Content, nodeOf(key), value)
+}
+
+// nodeOf is a value as YAML.
+func nodeOf(value any) *yaml.Node {
+	var n yaml.Node
+	if err := n.Encode(value); err != nil {
+		n.SetString("") // never: it was read from YAML
+	}
+	return &n
+}
+
+// flow puts a node on one line.
+func flow(n *yaml.Node) *yaml.Node {
+	n.Style = yaml.FlowStyle
+	return n
+}
+
+// filesNode is a list of files, each as it is reached from a folder.
+func filesNode(dir string, names []string) *yaml.Node {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = from(dir, name)
+	}
+	return flow(nodeOf(list))
+}
+
+// settingsNode is settings by path.
+func settingsNode(list []Setting) *yaml.Node {
+	m := newMapping()
+	for _, s := range list {
+		m.put(s.Path, flow(nodeOf(s.Value)))
+	}
+	return flow(m.node)
 }
 
 // from is the name of a file as it is reached from a folder; embedded configs keep theirs.
@@ -186,19 +225,18 @@ func (s *Study) problem(path, summary, hint string) error {
 }
 
 // withNode names items by axis: a list of them, or the only one.
-func (s *Study) withNode(list []Only, node func(any) *yaml.Node, put func(m *yaml.Node, key string, value *yaml.Node)) *yaml.Node {
-	m := &yaml.Node{Kind: yaml.MappingNode}
+func (s *Study) withNode(list []Only) *yaml.Node {
+	m := newMapping()
 	for _, o := range list {
 		names := make([]string, len(o.Items))
 		for i, k := range o.Items {
 			names[i] = s.Axes[o.Axis].Items[k].Name
 		}
-		value := node(names)
-		value.Style = yaml.FlowStyle
+		value := flow(nodeOf(names))
 		if len(names) == 1 {
-			value = node(names[0])
+			value = nodeOf(names[0])
 		}
-		put(m, s.Axes[o.Axis].Name, value)
+		m.put(s.Axes[o.Axis].Name, value)
 	}
-	return m
+	return m.node
 }

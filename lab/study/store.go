@@ -31,16 +31,16 @@ const (
 
 // Record is what is kept of a run.
 type Record struct {
-	Schema      string           `json:"schema"`
-	Hash        string           `json:"hash"`
-	Outcome     string           `json:"outcome"`
-	Error       string           `json:"error,omitempty"`
-	Notes       []string         `json:"notes,omitempty"`
-	OfferedLoad metrics.Number   `json:"offered_load"`
+	Schema      string           `json:"schema"`            // version of the format
+	Hash        string           `json:"hash"`              // hash of what the run depends on
+	Outcome     string           `json:"outcome"`           // Completed, Unfinished or Failed
+	Error       string           `json:"error,omitempty"`   // error that ended the run
+	Notes       []string         `json:"notes,omitempty"`   // notes of the run
+	OfferedLoad metrics.Number   `json:"offered_load"`      // requested device time over the device time of the cluster; a ratio
 	Summary     *metrics.Summary `json:"summary,omitempty"` // nil when the run failed
-	Inputs      []quartet.Digest `json:"inputs,omitempty"`
-	Plugins     []quartet.Plugin `json:"plugins,omitempty"`
-	Config      string           `json:"config,omitempty"` // resolved, YAML
+	Inputs      []quartet.Digest `json:"inputs,omitempty"`  // digests of its input files
+	Plugins     []quartet.Plugin `json:"plugins,omitempty"` // plugins that took part
+	Config      string           `json:"config,omitempty"`  // resolved, YAML
 
 	// Digests are the SHA-256 of what is kept of jobs.csv and of others, by name.
 	Digests map[string]string `json:"digests,omitempty"`

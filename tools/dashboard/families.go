@@ -27,8 +27,8 @@ type family struct {
 func scrape() (string, error) {
 	summary := new(metrics.Summary)
 	fill(reflect.ValueOf(summary).Elem())
-	snapshot := &metrics.Snapshot{Summary: summary, Pending: map[string]int{core.Reasons()[0]: 1}, Told: []metrics.Told{{Job: "x", Metric: "x", Value: 1}}}
-	snapshot.Foretold = &metrics.Foretold{Jobs: []metrics.Expected{{Job: "x", Moment: "start"}}}
+	snapshot := &metrics.Snapshot{Summary: summary, Pending: map[string]int{core.Reasons()[0]: 1}, Reported: []metrics.ReportedValue{{Job: "x", Metric: "x", Value: 1}}}
+	snapshot.Forecast = &metrics.Forecast{Jobs: []metrics.Expected{{Job: "x", Moment: "start"}}}
 	health := exposition.NewHealth(func() time.Duration { return 0 }, exposition.Patience)
 	if _, err := health.Watch(idle{}, nil).Next(context.Background(), core.Wake{}); err != nil {
 		return "", err

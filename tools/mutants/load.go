@@ -19,7 +19,9 @@ import (
 // pack is a package with its syntax and types.
 type pack struct {
 	path, dir string
+	tested    bool // it has tests of its own
 	files     []*source
+	chosen    []*mutant // to try
 	info      types.Info
 	fset      *token.FileSet
 }
@@ -33,7 +35,7 @@ type source struct {
 
 // load reads the packages that match patterns, and checks their types with the export data that the compiler leaves.
 func load(patterns []string) ([]*pack, error) {
-	listed, err := goList(append([]string{"-export", "-deps", "-json=ImportPath,Dir,GoFiles,Export,DepOnly"}, patterns...))
+	listed, err := goList(append([]string{"-export", "-deps", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Export,DepOnly"}, patterns...))
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +60,8 @@ func load(patterns []string) ([]*pack, error) {
 type listing struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
+	TestGoFiles             []string
+	XTestGoFiles            []string
 	DepOnly                 bool
 }
 
@@ -81,7 +85,7 @@ func goList(args []string) ([]listing, error) {
 }
 
 func check(l listing, exports map[string]string) (*pack, error) {
-	p := &pack{path: l.ImportPath, dir: l.Dir, fset: token.NewFileSet()}
+	p := &pack{path: l.ImportPath, dir: l.Dir, tested: len(l.TestGoFiles)+len(l.XTestGoFiles) > 0, fset: token.NewFileSet()}
 	var files []*ast.File
 	for _, name := range l.GoFiles {
 		path := filepath.Join(l.Dir, name)

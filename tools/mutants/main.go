@@ -20,8 +20,9 @@ import (
 func main() {
 	var o options
 	flag.Float64Var(&o.atLeast, "at-least", 0, "fail when a smaller part in per cent is noticed in any package")
-	flag.IntVar(&o.sample, "sample", 0, "try so many changes of a package, drawn by -seed; 0 for all")
-	flag.Uint64Var(&o.seed, "seed", 1, "seed of the sample")
+	flag.IntVar(&o.sample, "sample", 0, "try this many changes of each package, drawn by -seed; 0 for all")
+	flag.IntVar(&o.total, "total", 0, "try this many changes of all packages with tests together, drawn by -seed; 0 for no such limit")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the samples")
 	flag.IntVar(&o.workers, "j", 2, "test runs at a time")
 	flag.BoolVar(&o.short, "short", false, "run the tests with -short")
 	flag.StringVar(&o.known, "known", "", "file of survivors that were looked at, each with its reason")
@@ -47,6 +48,7 @@ func main() {
 type options struct {
 	atLeast       float64
 	sample        int
+	total         int
 	seed          uint64
 	workers       int
 	short         bool
@@ -70,29 +72,52 @@ func run(ctx context.Context, o options, patterns []string) error {
 	if err != nil {
 		return err
 	}
-	low := 0
+	if err := choose(packages, o, known); err != nil {
+		return err
+	}
+	if o.list {
+		for _, p := range packages {
+			for _, m := range p.chosen {
+				fmt.Println(p.path+"/"+m.file, m)
+			}
+		}
+		return nil
+	}
+	return tryAll(ctx, packages, o, known)
+}
+
+// tryAll tries the chosen changes of each package and prints what became of them.
+func tryAll(ctx context.Context, packages []*pack, o options, known survivors) error {
+	low, all := 0, &score{}
 	for _, p := range packages {
+		if len(p.chosen) == 0 {
+			continue
+		}
 		started := time.Now()
 		s, err := p.try(ctx, o, known)
 		if s == nil {
 			return fmt.Errorf("%s: %w", p.path, err)
 		}
-		if o.list {
-			continue
-		}
-		fmt.Printf("%s: %d changes, %d noticed (%.1f %%), %d known to survive, %d survive, %s\n",
-			p.path, s.tried, s.noticed, s.percent(), s.known, len(s.survivors), time.Since(started).Round(time.Second))
+		fmt.Printf("%s: %s, %s\n", p.path, s, time.Since(started).Round(time.Second))
 		for _, m := range s.survivors {
 			fmt.Println("  " + m.String())
 		}
-		if err != nil { // it was cut short, and told what was tried
+		for _, m := range s.timedOut {
+			fmt.Println("  timed out: " + m.String())
+		}
+		if err != nil { // it was interrupted, and s holds what was tried until then
 			return fmt.Errorf("%s: %w", p.path, err)
 		}
+		all.add(s)
 		if s.percent() < o.atLeast {
 			low++
 		}
 	}
-	if low > 0 {
+	fmt.Printf("all: %s\n", all)
+	switch {
+	case o.total > 0 && all.percent() < o.atLeast:
+		return fmt.Errorf("%.1f %% of the changes are noticed, below %v %%", all.percent(), o.atLeast)
+	case o.total == 0 && low > 0:
 		return fmt.Errorf("%d of %d packages are below %v %%", low, len(packages), o.atLeast)
 	}
 	return ctx.Err()

@@ -61,52 +61,89 @@ func mutantReached(n int) {
 }
 `
 
-// score is what became of the changes of a package.
+// score counts what became of the changes of a package.
 type score struct {
-	tried, noticed, known int
-	survivors             []*mutant
+	noticed, known int       // by a failing test; listed with a reason why no test can notice it
+	survivors      []*mutant // that no test noticed
+	timedOut       []*mutant // whose tests did not end in time: neither noticed nor survivors
 }
 
-// percent is the part of the changes that were noticed or are known to make no difference.
+// judged counts the changes of which it is known whether tests notice them.
+func (s *score) judged() int { return s.noticed + s.known + len(s.survivors) }
+
+// percent is the part of the judged changes that were noticed or are listed with a reason.
 func (s *score) percent() float64 {
-	if s.tried == 0 {
+	if s.judged() == 0 {
 		return 100
 	}
-	return 100 * float64(s.noticed+s.known) / float64(s.tried)
+	return 100 * float64(s.noticed+s.known) / float64(s.judged())
 }
 
-// try makes the changes of a package one after the other and runs its tests on each. Where it is cut short, the score is of those that it came to.
+func (s *score) add(other *score) {
+	s.noticed += other.noticed
+	s.known += other.known
+	s.survivors = append(s.survivors, other.survivors...)
+	s.timedOut = append(s.timedOut, other.timedOut...)
+}
+
+func (s *score) String() string {
+	return fmt.Sprintf("%d changes, %d noticed (%.1f %% of %d judged), %d known to survive, %d survive, %d timed out",
+		s.judged()+len(s.timedOut), s.noticed, s.percent(), s.judged(), s.known, len(s.survivors), len(s.timedOut))
+}
+
+// choose draws the changes to try: of each package, of all packages together, or takes all.
+func choose(packages []*pack, o options, known survivors) error {
+	files, err := regexp.Compile(o.files)
+	if err != nil {
+		return err
+	}
+	type place struct {
+		of *pack
+		is *mutant
+	}
+	var places []place
+	for _, p := range packages {
+		mutants, _ := p.changes(files)
+		number(mutants)
+		if err := known.check(p.path, mutants, files); err != nil {
+			return err
+		}
+		if o.total > 0 && !p.tested {
+			continue
+		}
+		p.chosen = drawn(mutants, o.sample, o.seed)
+		for _, m := range p.chosen {
+			places = append(places, place{p, m})
+		}
+	}
+	if o.total > 0 {
+		for _, p := range packages {
+			p.chosen = nil
+		}
+		for _, at := range drawn(places, o.total, o.seed) {
+			at.of.chosen = append(at.of.chosen, at.is)
+		}
+	}
+	return nil
+}
+
+// try makes the chosen changes of a package one after the other and runs its tests on each. When it is interrupted, the score is
+// of those that were tried.
 func (p *pack) try(ctx context.Context, o options, known survivors) (*score, error) {
 	work, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(work)
-	files, err := regexp.Compile(o.files)
-	if err != nil {
+	if _, err := p.instrument(work, regexp.MustCompile(o.files)); err != nil {
 		return nil, err
-	}
-	mutants, err := p.instrument(work, files)
-	if err != nil {
-		return nil, err
-	}
-	number(mutants)
-	if err := known.check(p.path, mutants, files); err != nil {
-		return nil, err
-	}
-	chosen := drawn(mutants, o.sample, o.seed)
-	if o.list {
-		for _, m := range chosen {
-			fmt.Println(m)
-		}
-		return &score{}, nil
 	}
 	t := &trial{dir: p.dir, binary: filepath.Join(work, "tests")}
 	if err := t.build(ctx, p.path, filepath.Join(work, "overlay.json"), o); err != nil {
 		return nil, err
 	}
 	if t.args == nil { // no tests
-		return &score{tried: len(chosen), survivors: chosen}, nil
+		return &score{survivors: p.chosen}, nil
 	}
 	reached, err := t.baseline(ctx, filepath.Join(work, "trace"), o)
 	if err != nil {
@@ -119,14 +156,19 @@ func (p *pack) try(ctx context.Context, o options, known survivors) (*score, err
 	for range max(o.workers, 1) {
 		wait.Go(func() {
 			for m := range next {
-				noticed := reached[m.id] && t.notices(ctx, m.id)
+				outcome := survived
+				if reached[m.id] {
+					outcome = t.outcome(ctx, m.id)
+				}
 				lock.Lock()
 				switch {
-				case ctx.Err() != nil: // nobody knows
-				case noticed:
+				case ctx.Err() != nil: // interrupted: unknown
+				case outcome == noticed:
 					s.noticed++
 				case known[p.path+"/"+m.key()]:
 					s.known++
+				case outcome == timedOut:
+					s.timedOut = append(s.timedOut, m)
 				default:
 					s.survivors = append(s.survivors, m)
 				}
@@ -134,7 +176,7 @@ func (p *pack) try(ctx context.Context, o options, known survivors) (*score, err
 			}
 		})
 	}
-	for _, m := range chosen {
+	for _, m := range p.chosen {
 		if ctx.Err() != nil {
 			break
 		}
@@ -142,20 +184,32 @@ func (p *pack) try(ctx context.Context, o options, known survivors) (*score, err
 	}
 	close(next)
 	wait.Wait()
-	s.tried = s.noticed + s.known + len(s.survivors)
-	slices.SortFunc(s.survivors, func(a, b *mutant) int { return a.id - b.id })
+	for _, list := range [][]*mutant{s.survivors, s.timedOut} {
+		slices.SortFunc(list, func(a, b *mutant) int { return a.id - b.id })
+	}
 	return s, ctx.Err()
+}
+
+// changes lists the changes of those files of a package that match, and returns the text of each file that holds them, by its path.
+func (p *pack) changes(files *regexp.Regexp) (mutants []*mutant, texts map[string]string) {
+	texts = map[string]string{}
+	for _, s := range p.files {
+		if files.MatchString(filepath.Base(s.path)) && !bytes.Contains(s.text, []byte("// Code generated")) {
+			texts[s.path] = p.mutate(s, &mutants)
+		}
+	}
+	return mutants, texts
 }
 
 // instrument writes the changed files and the overlay that puts them in place of the real ones.
 func (p *pack) instrument(work string, files *regexp.Regexp) ([]*mutant, error) {
-	var mutants []*mutant
+	mutants, texts := p.changes(files)
 	replace := map[string]string{}
 	for i, s := range p.files {
-		if !files.MatchString(filepath.Base(s.path)) || bytes.Contains(s.text, []byte("// Code generated")) {
+		text, changed := texts[s.path]
+		if !changed {
 			continue
 		}
-		text := p.mutate(s, &mutants)
 		to := filepath.Join(work, strconv.Itoa(i)+".go")
 		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
 			return nil, err
@@ -174,18 +228,18 @@ func (p *pack) instrument(work string, files *regexp.Regexp) ([]*mutant, error) 
 	return mutants, os.WriteFile(filepath.Join(work, "overlay.json"), overlay, 0o600)
 }
 
-// drawn is a sample without repetition, in order.
-func drawn(mutants []*mutant, n int, seed uint64) []*mutant {
-	if n == 0 || n >= len(mutants) {
-		return mutants
+// drawn is a sample of n without repetition, in order; all for n = 0.
+func drawn[T any](list []T, n int, seed uint64) []T {
+	if n == 0 || n >= len(list) {
+		return list
 	}
-	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(mutants))[:n]
+	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(list))[:n]
 	slices.Sort(order)
-	var list []*mutant
-	for _, i := range order {
-		list = append(list, mutants[i])
+	sample := make([]T, n)
+	for i, at := range order {
+		sample[i] = list[at]
 	}
-	return list
+	return sample
 }
 
 // trial runs the tests of one package.
@@ -258,27 +312,50 @@ func (t *trial) baseline(ctx context.Context, trace string, o options) (map[int]
 	return reached, nil
 }
 
-// notices reports whether the tests fail on a change, or do not end. The quick ones are asked first.
-func (t *trial) notices(ctx context.Context, id int) bool {
+// An outcome is what the tests of a package say of a change.
+type outcome int
+
+const (
+	survived outcome = iota // all tests pass
+	noticed                 // a test fails
+	timedOut                // the tests do not end in time, which a busy machine may cause too
+)
+
+// outcome runs the tests on a change, the quick ones first.
+func (t *trial) outcome(ctx context.Context, id int) outcome {
 	for _, tests := range [][]string{t.quick, t.slow} {
 		if len(tests) == 0 {
 			continue
 		}
 		only := "-test.run=^(" + strings.Join(tests, "|") + ")$"
-		if _, err := t.run(ctx, []string{"QUARTET_MUTANT=" + strconv.Itoa(id)}, only); err != nil {
-			return ctx.Err() == nil
+		out, err := t.run(ctx, []string{"QUARTET_MUTANT=" + strconv.Itoa(id)}, only)
+		switch {
+		case err == nil:
+		case errors.Is(err, errTimeout) || bytes.Contains(out, []byte("panic: test timed out after")):
+			return timedOut
+		default:
+			return noticed
 		}
 	}
-	return false
+	return survived
 }
 
+// errTimeout says that the tests were ended because they had not ended by themselves.
+var errTimeout = errors.New("the tests did not end in time")
+
+// run runs the tests in a process group of their own, all of which ends with them.
 func (t *trial) run(ctx context.Context, env []string, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.timeout+5*time.Second)
+	limited, cancel := context.WithTimeout(ctx, t.timeout+5*time.Second)
 	defer cancel()
-	c := isolated(ctx, t.binary, slices.Concat(t.args, args, []string{"-test.timeout=" + t.timeout.String()})...)
+	c := isolated(limited, t.binary, slices.Concat(t.args, args, []string{"-test.timeout=" + t.timeout.String()})...)
 	c.Dir, c.Env = t.dir, append(os.Environ(), env...)
 	c.WaitDelay = time.Second
-	return c.CombinedOutput()
+	out, err := c.CombinedOutput()
+	endGroup(c)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = errTimeout
+	}
+	return out, err
 }
 
 func tail(out []byte) []byte { return out[max(0, len(out)-4000):] }

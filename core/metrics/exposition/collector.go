@@ -41,8 +41,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	w.quality(snapshot.Summary)
 	w.synthesizer(snapshot.Summary.Synthesizer)
 	w.plugins(snapshot.Summary.Plugins)
-	w.told(snapshot.Told)
-	w.foretold(snapshot.Foretold)
+	w.reported(snapshot.Reported)
+	w.forecast(snapshot.Forecast)
 }
 
 func (w writer) standing(s *metrics.Snapshot) {
@@ -271,8 +271,8 @@ func (w writer) plugins(troubles []metrics.Trouble) {
 	}
 }
 
-// told tells what jobs reported of themselves: at most as many series as jobs that have not ended times metrics.MostToldMetrics.
-func (w writer) told(list []metrics.Told) {
+// told tells what jobs reported of themselves: at most as many series as jobs that have not ended times metrics.MostReportedMetrics.
+func (w writer) reported(list []metrics.ReportedValue) {
 	type labels struct{ job, metric string }
 	seen := make(map[labels]bool, len(list))
 	for _, t := range list {
@@ -285,8 +285,8 @@ func (w writer) told(list []metrics.Told) {
 	}
 }
 
-// foretold tells what is expected of jobs, at most of metrics.MostForetold of them, and how well that held so far.
-func (w writer) foretold(f *metrics.Foretold) {
+// forecast tells what is expected of jobs, at most of metrics.MostForecastJobs of them, and how well that held so far.
+func (w writer) forecast(f *metrics.Forecast) {
 	if f == nil {
 		return
 	}

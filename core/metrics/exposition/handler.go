@@ -15,14 +15,14 @@ import (
 // Source is what is told. Log may be nil.
 type Source struct {
 	Snapshot func() *metrics.Snapshot // called from any goroutine
-	Health   *Health
-	Build    Build
-	Log      *slog.Logger
+	Health   *Health                  // readiness of the scheduler
+	Build    Build                    // what the program was built from
+	Log      *slog.Logger             // takes failures to answer
 }
 
 // Build says what the program was built from.
 type Build struct {
-	Version, Commit, Go string
+	Version, Commit, Go string // version of Quartet, commit of its repository, version of Go
 }
 
 // scrapesAtOnce bounds what impatient clients cost.

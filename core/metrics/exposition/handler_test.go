@@ -45,8 +45,8 @@ func full(t *testing.T) *metrics.Snapshot {
 	last := 0.0
 	number(t, reflect.ValueOf(s).Elem(), &last)
 	snapshot := &metrics.Snapshot{Summary: s, NowSeconds: 1e6, RoundSeconds: 1e5, Started: 17, Running: 9, Pending: map[string]int{}, DevicesUsed: 31, DevicesUsable: 33}
-	snapshot.Told = []metrics.Told{{Job: "a", Metric: "loss", Step: 3, Value: 0.5}, {Job: "b", Metric: "\xff", Value: 2}, {Job: "b", Metric: "\xfe", Value: 1}}
-	snapshot.Foretold = &metrics.Foretold{AtSeconds: 9e4, Starts: metrics.Judged{Bands: 51, Held: 41}, Ends: metrics.Judged{Bands: 52, Held: 42}, Jobs: []metrics.Expected{
+	snapshot.Reported = []metrics.ReportedValue{{Job: "a", Metric: "loss", Step: 3, Value: 0.5}, {Job: "b", Metric: "\xff", Value: 2}, {Job: "b", Metric: "\xfe", Value: 1}}
+	snapshot.Forecast = &metrics.Forecast{AtSeconds: 9e4, Starts: metrics.Judged{Bands: 51, Held: 41}, Ends: metrics.Judged{Bands: 52, Held: 42}, Jobs: []metrics.Expected{
 		{Job: "a", Moment: "start", Low: 7, Median: 8, High: math.NaN()},
 		{Job: "a", Moment: "end", Low: 9, Median: 10, High: 11},
 		{Job: "\xff", Moment: "end", Low: 12, Median: 13, High: 14},
