@@ -63,9 +63,9 @@ type TakesTurns interface {
 	LeastTurn() (seconds float64, setting string, turns bool)
 }
 
-// CountsParts is implemented by the Config of an allocator that counts parts of devices where jobs have parts, as queue.Walk does: others stop granting where the
+// CountsFractions is implemented by the Config of an allocator that counts parts of devices where jobs have parts, as queue.Walk does: others stop granting where the
 // devices would be used up if they were whole.
-type CountsParts interface {
+type CountsFractions interface {
 	CountsParts()
 }
 

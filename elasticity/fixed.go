@@ -73,7 +73,7 @@ type fixed struct {
 // told is what a table of step times becomes in a response.
 type told struct {
 	curves []core.Curve
-	unlike *core.UnlikeRates
+	unlike *core.MixedTypeRates
 }
 
 // span is what a linear curve depends on.
@@ -104,7 +104,7 @@ func (p *fixed) respond(c *core.Cluster, j *core.Job) core.Response {
 		known := p.tell(c, j.StepTimes)
 		r.Curves, r.RemainingWork = known.curves, j.StepsLeft
 		if j.MixesTypes {
-			r.Unlike = known.unlike
+			r.MixedTypes = known.unlike
 		}
 	case r.MaxReplicas > r.MinReplicas:
 		r.Curves = p.linearCurves(span{requested: asked, most: r.MaxReplicas})
@@ -119,7 +119,7 @@ func (p *fixed) tell(c *core.Cluster, times *core.StepTimes) told {
 	}
 	known, made := p.measured[times]
 	if !made {
-		known = told{curves: stepCurves(times, c.Accelerators), unlike: unlikeRates(times.Unlike, c.Accelerators)}
+		known = told{curves: stepCurves(times, c.Accelerators), unlike: unlikeRates(times.MixedTypes, c.Accelerators)}
 		p.measured[times] = known
 	}
 	return known

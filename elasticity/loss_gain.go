@@ -132,7 +132,7 @@ func (p *lossGain) Respond(ctx context.Context, v *core.View, jobs []*core.Job) 
 		}
 		gain := p.gainOf(v.Cluster, j, r.Curves)
 		p.gains = append(p.gains, core.Response{
-			Job: j.ID, MinReplicas: r.MinReplicas, MaxReplicas: r.MaxReplicas, Curves: gain.curves(r.Curves), RemainingWork: math.NaN(), Alone: 1,
+			Job: j.ID, MinReplicas: r.MinReplicas, MaxReplicas: r.MaxReplicas, Curves: gain.curves(r.Curves), RemainingWork: math.NaN(), SingleDeviceRate: 1,
 		})
 	}
 	return p.gains, nil

@@ -58,7 +58,7 @@ type cellular struct {
 
 	cluster       *core.Cluster // as of which clusters is
 	healthChanges int
-	restored      []cells.Bound // to be bound when the nodes are known
+	restored      []cells.CellBinding // to be bound when the nodes are known
 	rejoined      bool          // the nodes are others than in the round before
 
 	jobs   []lodger // who has devices
@@ -369,7 +369,7 @@ func (p *cellular) seat(v *core.View, grants []core.Grant, i int, tenant cells.T
 
 // sendAway takes their devices from the guests on seats.
 func (p *cellular) sendAway(seats []core.Seat) {
-	used := p.clusters.Guests(seats, nil)
+	used := p.clusters.OpportunisticSeats(seats, nil)
 	if len(used) == 0 {
 		return
 	}
@@ -482,7 +482,7 @@ func (p *cellular) Snapshot() ([]byte, error) {
 
 // Restore binds them again. Cells that there are no more are bound anew.
 func (p *cellular) Restore(learned []byte) error {
-	var bound []cells.Bound
+	var bound []cells.CellBinding
 	if err := json.Unmarshal(learned, &bound); err != nil {
 		return fmt.Errorf("read which cells are bound: %w", err)
 	}

@@ -158,8 +158,8 @@ func aloneRate(j *core.Job, accelerator string, replicas int) float64 {
 	if j.StepTimes == nil {
 		return 0
 	}
-	if u := j.StepTimes.Unlike; u != nil && j.MixesTypes {
-		for _, alone := range u.Alone {
+	if u := j.StepTimes.MixedTypes; u != nil && j.MixesTypes {
+		for _, alone := range u.SingleDeviceTimes {
 			if alone.Accelerator == accelerator && alone.Seconds > 0 {
 				return 1 / alone.Seconds
 			}

@@ -208,7 +208,7 @@ func (p *policy) list(v *core.View, candidates []core.Candidate, ranks []queue.R
 			continue
 		}
 		p.jobs = append(p.jobs, Job{
-			Devices: p.replicas(v, c), Stages: c.Iteration, Seconds: c.Iteration.Alone(), Group: runsAt(c.Job),
+			Devices: p.replicas(v, c), Stages: c.Iteration, Seconds: c.Iteration.ExclusiveSeconds(), Group: runsAt(c.Job),
 			Class: p.classOf(c.JobSpec), MemoryGB: c.DeviceMemoryGB, Alone: c.Iteration.Seconds() == 0,
 		})
 		p.specs, p.slots = append(p.specs, c.JobSpec), append(p.slots, r.Index)

@@ -33,5 +33,5 @@ func (m Interleave) Rate(self *core.JobSpec, others []*core.JobSpec, _ string) f
 		}
 		group[i] = o.Iteration
 	}
-	return self.Iteration.Alone() / m.Model.Period(group[:jobs])
+	return self.Iteration.ExclusiveSeconds() / m.Model.Period(group[:jobs])
 }

@@ -147,7 +147,7 @@ func TestASharedClusterServesLikePrivateOnes(t *testing.T) {
 					t.Fatalf("seed %d: seated on %v, wants %d devices", seed, seats, n)
 				}
 				served++
-				used := shared.Guests(seats, nil)
+				used := shared.OpportunisticSeats(seats, nil)
 				guests = slices.DeleteFunc(guests, func(guest []core.Seat) bool {
 					gives := slices.ContainsFunc(guest, func(s core.Seat) bool {
 						return slices.ContainsFunc(used, func(u core.Seat) bool { return u.Node == s.Node && u.Devices&s.Devices != 0 })
