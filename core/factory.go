@@ -66,7 +66,7 @@ type TakesTurns interface {
 // CountsFractions is implemented by the Config of an allocator that counts parts of devices where jobs have parts, as queue.Walk does: others stop granting where the
 // devices would be used up if they were whole.
 type CountsFractions interface {
-	CountsParts()
+	CountsFractions()
 }
 
 // NeedsInterval is implemented by the Config of an allocator whose turns end in rounds at an interval: without one, or with a longer one than its
