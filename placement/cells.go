@@ -15,7 +15,9 @@ import (
 // CellsConfig configures NewCells.
 type CellsConfig struct {
 	cells.Config
-	Strict bool   `config:"strict" doc:"a job with cells waits until it lies in no more pieces than in the idle virtual cluster of its tenant"`
+	// Strict lets a job with cells wait until it lies in no more pieces than in the idle virtual cluster.
+	Strict bool `config:"strict" doc:"a job with cells waits until it lies in no more pieces than in the idle virtual cluster of its tenant"`
+	// Inside says what happens to the running jobs of a virtual cluster: keep leaves them their devices, order does not.
 	Inside string `config:"inside" doc:"what becomes of the running jobs of a virtual cluster: keep leaves them their devices, order takes those of the last ones for jobs that the allocation puts before them" enum:"keep|order"`
 }
 

@@ -16,6 +16,7 @@ const Guest Tenant = -1
 // Clusters are the virtual clusters of tenants on the nodes of a physical one, and who uses which devices of them. The zero value
 // has no nodes.
 type Clusters struct {
+	// Config is what the clusters are made of.
 	Config Config
 
 	ranks   map[string]Tenant
@@ -424,10 +425,13 @@ func (s *seating) claim(d ID, n int) bool {
 
 // Bound is where a virtual cell of a tenant is bound: what a restart needs to know besides who uses which devices.
 type Bound struct {
+	// Tenant is whose cell it is.
 	Tenant string `json:"tenant"`
-	Level  string `json:"level"`
-	Node   string `json:"node"` // of its first device
-	Device int    `json:"device"`
+	// Level is the name of the level of the cell.
+	Level string `json:"level"`
+	Node  string `json:"node"` // of its first device
+	// Device is its first device on the node.
+	Device int `json:"device"`
 }
 
 // Bound lists the virtual cells that are bound, tenant by tenant, in the order in which they were.
