@@ -47,7 +47,7 @@ func NewDeadline() core.Factory[core.Admitter] {
 			"Rounds need an interval, for plans change at its multiples. O(jobs × levels × changes of plans) a round.",
 		Source:       "ElasticFlow, ASPLOS'23",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
-	}, DeadlineConfig{Levels: promise.Powers}, func(c DeadlineConfig, _ core.Settings) (core.Admitter, error) {
+	}, DeadlineConfig{Levels: promise.PowersOfTwo}, func(c DeadlineConfig, _ core.Settings) (core.Admitter, error) {
 		return &deadline{
 			ledger:   promise.Ledger{Planner: promise.Planner{Overhead: c.Overhead.Seconds()}, Levels: c.Levels},
 			standing: core.Standing{UntilSeconds: math.Inf(1)},

@@ -27,8 +27,8 @@ type DRFConfig struct {
 	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
 }
 
-// CountsParts says that its walk does.
-func (DRFConfig) CountsParts() {}
+// CountsFractions says that its walk does.
+func (DRFConfig) CountsFractions() {}
 
 // TenantWeight is the weight of one tenant.
 type TenantWeight struct {

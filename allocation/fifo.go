@@ -16,8 +16,8 @@ type FIFOConfig struct {
 	Preemptive bool `config:"preemptive" doc:"let a job take the devices of those that run and were submitted after it"`
 }
 
-// CountsParts says that its walk does.
-func (FIFOConfig) CountsParts() {}
+// CountsFractions says that its walk does.
+func (FIFOConfig) CountsFractions() {}
 
 // NewFIFO serves jobs in submission order and, unless it is preemptive, never takes devices away from one that runs. A job that lost
 // its devices with a node waits in its old place. O(candidates) a round.

@@ -21,8 +21,8 @@ type LASConfig struct {
 	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
 }
 
-// CountsParts says that its walk does.
-func (LASConfig) CountsParts() {}
+// CountsFractions says that its walk does.
+func (LASConfig) CountsFractions() {}
 
 // LeastTurn is the quantum of a job on one device.
 func (c LASConfig) LeastTurn() (seconds float64, setting string, turns bool) {

@@ -23,8 +23,8 @@ type SRTFConfig struct {
 	Speed string `config:"speed" doc:"how fast a job is reckoned to be that is sensitive to CPUs and memory: base, as with the part of them that belongs to its devices; present, as with what it has if it runs, and with what it runs best with if it waits" enum:"base|present"`
 }
 
-// CountsParts says that its walk does.
-func (SRTFConfig) CountsParts() {}
+// CountsFractions says that its walk does.
+func (SRTFConfig) CountsFractions() {}
 
 // Capabilities are those that reading step times needs, besides the work left.
 func (c SRTFConfig) Capabilities() []core.Capability {

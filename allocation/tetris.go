@@ -19,8 +19,8 @@ type TetrisConfig struct {
 	Speed string `config:"speed" doc:"how fast a job is reckoned to be that is sensitive to CPUs and memory: base, as with the part of them that belongs to its devices; present, as with what it has if it runs, and with what it runs best with if it waits" enum:"base|present"`
 }
 
-// CountsParts says that its walk does.
-func (TetrisConfig) CountsParts() {}
+// CountsFractions says that its walk does.
+func (TetrisConfig) CountsFractions() {}
 
 // Capabilities are those that reading step times needs, besides the work left.
 func (c TetrisConfig) Capabilities() []core.Capability {

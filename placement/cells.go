@@ -60,8 +60,8 @@ type cellular struct {
 
 	cluster       *core.Cluster // as of which clusters is
 	healthChanges int
-	restored      []cells.Bound // to be bound when the nodes are known
-	rejoined      bool          // the nodes are others than in the round before
+	restored      []cells.CellBinding // to be bound when the nodes are known
+	rejoined      bool                // the nodes are others than in the round before
 
 	jobs   []lodger // who has devices
 	of     []seatOf // by JobID
@@ -199,7 +199,7 @@ func (p *cellular) mayKeep(v *core.View, g *core.Grant) bool {
 // join takes note of the nodes, and binds the virtual cells as before.
 func (p *cellular) join(v *core.View) {
 	p.cluster, p.healthChanges = v.Cluster, v.HealthChanges
-	bound := append(p.restored, p.clusters.Bound()...)
+	bound := append(p.restored, p.clusters.Bindings()...)
 	if !p.clusters.Join(v.Cluster) {
 		return
 	}
@@ -371,7 +371,7 @@ func (p *cellular) seat(v *core.View, grants []core.Grant, i int, tenant cells.T
 
 // sendAway takes their devices from the guests on seats.
 func (p *cellular) sendAway(seats []core.Seat) {
-	used := p.clusters.Guests(seats, nil)
+	used := p.clusters.OpportunisticSeats(seats, nil)
 	if len(used) == 0 {
 		return
 	}
@@ -390,7 +390,7 @@ func (p *cellular) evict(at int) {
 
 // preempt seats a job on devices of later ones of its tenant, the last ones first. Where all are not enough they keep theirs.
 func (p *cellular) preempt(v *core.View, grants []core.Grant, i int, tenant cells.Tenant, t core.AcceleratorID) ([]core.Seat, bool) {
-	bound, before := p.clusters.Bound(), len(p.jobs)
+	bound, before := p.clusters.Bindings(), len(p.jobs)
 	var gone []lodger
 	for k := len(grants) - 1; k > i; k-- {
 		g := &grants[k]
@@ -475,7 +475,7 @@ func (p *cellular) refuse(v *core.View, g *core.Grant) {
 
 // Snapshot is which virtual cells are bound where.
 func (p *cellular) Snapshot() ([]byte, error) {
-	bound := p.clusters.Bound()
+	bound := p.clusters.Bindings()
 	if bound == nil {
 		bound = p.restored
 	}
@@ -484,7 +484,7 @@ func (p *cellular) Snapshot() ([]byte, error) {
 
 // Restore binds them again. Cells that there are no more are bound anew.
 func (p *cellular) Restore(learned []byte) error {
-	var bound []cells.Bound
+	var bound []cells.CellBinding
 	if err := json.Unmarshal(learned, &bound); err != nil {
 		return fmt.Errorf("read which cells are bound: %w", err)
 	}

@@ -54,7 +54,7 @@ func New() core.Factory[core.Allocator] {
 			"Needs an elasticity that lets jobs run on several numbers of devices. Rounds need an interval, for plans change at its multiples. O(jobs × levels × changes of plans) a round.",
 		Source:       "ElasticFlow, ASPLOS'23",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
-	}, Config{Expand: leastGrowth, Levels: promise.Powers}, func(c Config, _ core.Settings) (core.Allocator, error) {
+	}, Config{Expand: leastGrowth, Levels: promise.PowersOfTwo}, func(c Config, _ core.Settings) (core.Allocator, error) {
 		return &elasticFlow{
 			config: c, ledger: promise.Ledger{Planner: promise.Planner{Overhead: c.Overhead.Seconds()}, Levels: c.Levels},
 			standing: core.Standing{UntilSeconds: math.Inf(1)},
@@ -251,7 +251,7 @@ func (p *elasticFlow) expand(v *core.View) {
 // nothing, or not so much is left.
 func (p *elasticFlow) offer(s *flowShare) bool {
 	found := false
-	if s.stays || s.job.Nowhere {
+	if s.stays || s.job.NoTypeFits {
 		return false
 	}
 	if s.entry == nil && s.replicas == 0 {

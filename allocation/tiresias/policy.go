@@ -39,8 +39,8 @@ type Config struct {
 	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
 }
 
-// CountsParts says that its walk does.
-func (Config) CountsParts() {}
+// CountsFractions says that its walk does.
+func (Config) CountsFractions() {}
 
 // Validate checks what single fields cannot.
 func (c Config) Validate() error {
