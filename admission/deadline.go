@@ -15,8 +15,10 @@ import (
 
 // DeadlineConfig configures NewDeadline.
 type DeadlineConfig struct {
+	// Overhead is how long a job stands still after each change of its devices.
 	Overhead time.Duration `config:"overhead" doc:"how long a job stands still after each change of its devices; less than it is in truth breaks promises" min:"0s"`
-	Levels   string        `config:"levels" doc:"numbers of devices that are planned with: the least that a job can run with times powers of two, or all" enum:"powers_of_two|all"`
+	// Levels says which numbers of devices are planned with: the least times powers of two, or all.
+	Levels string `config:"levels" doc:"numbers of devices that are planned with: the least that a job can run with times powers of two, or all" enum:"powers_of_two|all"`
 }
 
 // PlannedOverhead is the overhead.

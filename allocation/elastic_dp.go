@@ -14,6 +14,7 @@ import (
 
 // ElasticDPConfig configures NewElasticDP.
 type ElasticDPConfig struct {
+	// Strict lets a job that does not fit hold back those behind it.
 	Strict bool `config:"strict" doc:"a job that does not fit holds back those behind it; otherwise they are tried"`
 }
 

@@ -14,8 +14,8 @@ import (
 
 // One v100 does what three t4 do.
 var unlikeTimes = &core.StepTimes{MixedTypes: &core.MixedTypeTimes{
-	SingleDeviceTimes:       []core.SingleDeviceTime{{Accelerator: "t4", Seconds: 3}, {Accelerator: "v100", Seconds: 1}},
-	SyncSeconds: make([]float64, 8),
+	SingleDeviceTimes: []core.SingleDeviceTime{{Accelerator: "t4", Seconds: 3}, {Accelerator: "v100", Seconds: 1}},
+	SyncSeconds:       make([]float64, 8),
 }}
 
 func mixing(batch core.BatchSpec) *coretest.JobBuilder {

@@ -20,9 +20,12 @@ const (
 
 // Config configures New.
 type Config struct {
-	Expand   string        `config:"expand" doc:"who gets devices that no deadline needs: the job whose device-time grows least by it for each device, as the publication reasons, or most, as its released code does" enum:"least_growth|most_growth"`
+	// Expand says who gets devices that no deadline needs: the job whose device-time grows least, or most.
+	Expand string `config:"expand" doc:"who gets devices that no deadline needs: the job whose device-time grows least by it for each device, as the publication reasons, or most, as its released code does" enum:"least_growth|most_growth"`
+	// Overhead is how long a job stands still after each change of its devices.
 	Overhead time.Duration `config:"overhead" doc:"how long a job stands still after each change of its devices; less than it is in truth breaks promises" min:"0s"`
-	Levels   string        `config:"levels" doc:"numbers of devices that jobs get: the least that a job can run with times powers of two, or all" enum:"powers_of_two|all"`
+	// Levels says which numbers of devices are planned with: the least times powers of two, or all.
+	Levels string `config:"levels" doc:"numbers of devices that jobs get: the least that a job can run with times powers of two, or all" enum:"powers_of_two|all"`
 }
 
 // PlannedOverhead is the overhead.

@@ -218,8 +218,8 @@ func TestJoin(t *testing.T) {
 			}
 			seatsOf(t, v, 0, 1, true)
 			tc.change(c)
-			if got := v.Join(c); got != tc.want || len(v.Bound()) > 0 == tc.want {
-				t.Errorf("cells are made anew: %t, and %v is bound; want %t", got, v.Bound(), tc.want)
+			if got := v.Join(c); got != tc.want || len(v.Bindings()) > 0 == tc.want {
+				t.Errorf("cells are made anew: %t, and %v is bound; want %t", got, v.Bindings(), tc.want)
 			}
 		})
 	}
@@ -317,16 +317,16 @@ func TestBindWhatIsNot(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			before := len(v.Bound())
+			before := len(v.Bindings())
 			err := v.Bind(tc.bound)
 			switch {
 			case tc.want == "" && err != nil, tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
 				t.Errorf("%v, want %q", err, tc.want)
-			case err == nil && len(v.Bound()) != before+1, err != nil && len(v.Bound()) != before:
-				t.Errorf("%v is bound after %d", v.Bound(), before)
+			case err == nil && len(v.Bindings()) != before+1, err != nil && len(v.Bindings()) != before:
+				t.Errorf("%v is bound after %d", v.Bindings(), before)
 			}
 			v.Settle()
-			if left := v.Bound(); len(left) > 0 {
+			if left := v.Bindings(); len(left) > 0 {
 				t.Errorf("%v is bound, which nobody uses", left)
 			}
 		})

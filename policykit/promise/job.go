@@ -9,12 +9,15 @@ import (
 
 // Level is a number of replicas that a job may run with, and its work per second with it.
 type Level struct {
+	// Replicas is how many replicas the job runs with.
 	Replicas int
-	Rate     float64
+	// Rate is the work a second with them, in the unit of the curve.
+	Rate float64
 }
 
 // Job is what a plan is made for.
 type Job struct {
+	// ID is the job.
 	ID         core.JobID
 	Deadline   float64 // seconds; +Inf for none
 	Left       float64 // work, in the unit of the rates; NaN when unknown
