@@ -304,7 +304,7 @@ func (idle) Respond(_ context.Context, v *core.View, jobs []*core.Job) ([]core.R
 	for _, j := range jobs {
 		responses = append(responses, core.Response{
 			Job: j.ID, MinReplicas: 1, MaxReplicas: 2, RemainingWork: 100 - float64(v.Round),
-			Curves: []core.Curve{{OneNode: []float64{0.1, 0.2}, ManyNodes: []float64{0, 0.15}}},
+			Curves:     []core.Curve{{OneNode: []float64{0.1, 0.2}, ManyNodes: []float64{0, 0.15}}},
 			MixedTypes: &core.MixedTypeRates{SingleDeviceRates: []float64{0.1, 0.3}, SyncSeconds: []float64{0, 0.5}},
 		})
 	}
