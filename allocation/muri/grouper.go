@@ -19,9 +19,9 @@ type Job struct {
 	Seconds float64 // of one iteration alone
 	Group   int32   // the same number above 0 for jobs that run together now; 0 for none. Only Steady asks
 
-	Class    int32   // jobs of different classes are in no group
-	ExclusiveSeconds    bool    // it is in no group
-	MemoryGB float64 // that it needs of each device; jobs that differ in it are not alike
+	Class            int32   // jobs of different classes are in no group
+	ExclusiveSeconds bool    // it is in no group
+	MemoryGB         float64 // that it needs of each device; jobs that differ in it are not alike
 }
 
 // Group is jobs that run on the same devices.
