@@ -90,3 +90,22 @@ func TestWalkGrantsThePinnedFirst(t *testing.T) {
 		}
 	})
 }
+
+// Each round, a candidate that asks for more than the ready nodes have is granted what they have.
+func TestWalkFollowsTheHealthOfNodes(t *testing.T) {
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(3, "t4", 2).Obj()).Jobs(coretest.MakeJob("a").Replicas(8).Waiting()).Obj()
+	candidates := coretest.Candidates(v, func(j *core.Job) core.Response { return core.Response{Job: j.ID, MinReplicas: 1, MaxReplicas: 8} })
+	w := queue.Walk{Discipline: queue.Backfill}
+	for down, want := range []int{6, 4, 2} {
+		if down > 0 {
+			v.Cluster.Nodes[down].Health = core.Down
+			v.HealthChanges++
+			v.Devices -= 2
+		}
+		w.Begin(v)
+		w.Offer(v, &candidates[0])
+		if g := w.Grants(); len(g) != 1 || g[0].Replicas != want || w.Fitted() != 1 {
+			t.Errorf("%d nodes down: granted %v, %d of them fit; want %d replicas", down, g, w.Fitted(), want)
+		}
+	}
+}
