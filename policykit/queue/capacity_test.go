@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
@@ -51,6 +52,20 @@ func TestLimit(t *testing.T) {
 		c := core.Candidate{Job: core.NewJob(&core.JobSpec{Accelerators: tc.on}), Response: &core.Response{MinReplicas: tc.least, MaxReplicas: 10}}
 		if got := k.Limit(&c, cluster, tc.n); got != tc.want {
 			t.Errorf("%s: %d of %d replicas, want %d", name, got, tc.n, tc.want)
+		}
+	}
+}
+
+// The largest nodes are those that are ready now, of each type.
+func TestLargestNodes(t *testing.T) {
+	c := coretest.MakeCluster().Nodes(1, "v100", 4).Nodes(1, "v100", 8).Nodes(1, "t4", 2).Nodes(1, "v100", 1).Obj()
+	var k queue.Capacity
+	for i, want := range [][]int{{8, 2}, {4, 2}, {4, 0}} {
+		if i > 0 {
+			c.Nodes[i].Health = core.Down
+		}
+		if k.Count(c); !slices.Equal(k.Largest, want) {
+			t.Errorf("%d nodes are down: the largest have %v devices, want %v", i, k.Largest, want)
 		}
 	}
 }

@@ -146,3 +146,35 @@ func TestWalkTakesWhateverIsLeft(t *testing.T) {
 		t.Error("a job fits, though more than all devices are taken")
 	}
 }
+
+// Those who are not pinned are offered what is left beside those who are. Without KeepPinned a pinned job is offered devices as any other.
+func TestWalkOffersTheOthers(t *testing.T) {
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()).Jobs(
+		coretest.MakeJob("waits").Replicas(2).Waiting(),
+		coretest.MakeJob("pinned").Replicas(1).Pinned().Running(0, coretest.Seat(0, 0)),
+	).Obj()
+	candidates := coretest.Candidates(v, coretest.Rigid)
+	for name, tc := range map[string]struct {
+		keep bool
+		want []core.JobID
+	}{
+		"pinned first": {true, []core.JobID{1, 0}},
+		"in order":     {false, []core.JobID{0, 1}},
+	} {
+		w := queue.Walk{Discipline: queue.Backfill}
+		w.Begin(v)
+		if tc.keep {
+			w.KeepPinned(v, candidates)
+		}
+		for i := range candidates {
+			w.Offer(v, &candidates[i])
+		}
+		var got []core.JobID
+		for _, g := range w.Grants() {
+			got = append(got, g.Job)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: granted jobs %v, want %v", name, got, tc.want)
+		}
+	}
+}
