@@ -58,7 +58,7 @@ func gainsAt(t rapid.TB, settings map[string]any, j *core.Job, now float64) []fl
 	if err != nil || len(got) != 1 {
 		t.Fatalf("%d responses, error %v", len(got), err)
 	}
-	if r := got[0]; r.MinReplicas != 1 || r.MaxReplicas != 4 || r.Alone != 1 || !math.IsNaN(r.RemainingWork) || len(r.Curves) != 1 {
+	if r := got[0]; r.MinReplicas != 1 || r.MaxReplicas != 4 || r.SingleDeviceRate != 1 || !math.IsNaN(r.RemainingWork) || len(r.Curves) != 1 {
 		t.Fatalf("response %+v", r)
 	}
 	var rates []float64

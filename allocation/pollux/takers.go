@@ -10,6 +10,8 @@ type takers struct {
 	gains [][]float64 // by devices and position: the most that the job could gain
 	most  [][]float64 // by devices and block: the most of its jobs
 
+	perNode int // devices of the largest node: the bounds beyond are of an earlier call
+
 	scanned int // jobs whose bounds were looked at in this round
 }
 
@@ -33,6 +35,7 @@ func (t *takers) list(p *allocator) {
 		}
 	}
 	blocks := (len(t.jobs) + takerBlock - 1) / takerBlock
+	t.perNode = p.perNode
 	for len(t.gains) <= p.perNode {
 		t.gains, t.most = append(t.gains, nil), append(t.most, nil)
 	}
@@ -53,7 +56,7 @@ func (t *takers) set(i int32, gains []float64) {
 
 // bound sets the bounds of all blocks.
 func (t *takers) bound() {
-	for k, most := range t.most {
+	for k, most := range t.most[:t.perNode+1] {
 		for block := range most {
 			most[block] = t.best(k, block)
 		}

@@ -33,7 +33,7 @@ func TestRefusalsAreShort(t *testing.T) {
 	for n, more := range map[int]string{1: "", 9: "", 10: "", 11: "and 1 more", 25: "and 15 more"} {
 		o := &Other{Side: &Side{Label: "b"}}
 		for i := range n {
-			o.Alone = append(o.Alone, fmt.Sprintf("run %d", i))
+			o.Unpaired = append(o.Unpaired, fmt.Sprintf("run %d", i))
 		}
 		text := o.refuse(&Side{Label: "a"}, "").Error()
 		if got := strings.Count(text, "has no partner"); got != min(n, mostTold) {
