@@ -156,6 +156,37 @@ func TestFastestAndCheapest(t *testing.T) {
 	}
 }
 
+// Devices that come later are waited for where that is faster, with what is there or with nothing in the meantime.
+func TestFastestWith(t *testing.T) {
+	t.Parallel()
+	small := []Level{{1, 1}, {4, 2}}
+	for name, tc := range map[string]struct {
+		job   Job // at 5 s; a change takes 4 s
+		there int
+		more  float64
+		want  float64
+	}{
+		"all are there":                  {Job{Left: 30, Levels: small, Ready: 5}, 4, 15, 9 + 15},
+		"all come now":                   {Job{Left: 30, Levels: small, Ready: 5}, 1, 5, 9 + 15},
+		"on one until more come":         {Job{Left: 30, Levels: small, Ready: 5}, 1, 15, 19 + (30-6)/2.},
+		"on the one that it holds":       {Job{Left: 30, Levels: small, Held: 1, Ready: 5}, 1, 15, 19 + (30-10)/2.},
+		"on one that is ready later":     {Job{Left: 30, Levels: small, Held: 1, Ready: 7}, 1, 15, 19 + (30-8)/2.},
+		"on two until four come":         {Job{Left: 60, Levels: []Level{{2, 2}, {4, 4}}, Ready: 5}, 2, 15, 19 + (60-12)/4.},
+		"nothing until more come":        {Job{Left: 30, Levels: small, Ready: 5}, 0, 15, 19 + 15},
+		"more never come":                {Job{Left: 30, Levels: small, Ready: 5}, 1, math.Inf(1), 9 + 30},
+		"neither are there nor come any": {Job{Left: 30, Levels: small, Ready: 5}, 0, math.Inf(1), math.Inf(1)},
+		"done before more come":          {Job{Left: 3, Levels: small, Ready: 5}, 1, 15, 9 + 3},
+		"more come before one is ready":  {Job{Left: 30, Levels: small, Ready: 5}, 1, 7, 11 + 15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := tc.job.FastestWith(5, 4, tc.there, tc.more); got != tc.want {
+				t.Errorf("done at %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestLevels(t *testing.T) {
 	t.Parallel()
 	curve := func(rates ...float64) []core.Curve { return []core.Curve{{OneNode: rates, ManyNodes: rates}} }

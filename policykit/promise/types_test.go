@@ -284,3 +284,54 @@ func TestSteady(t *testing.T) {
 		})
 	}
 }
+
+// More devices of a type are there when a node of it is ready that is on its way, or that a pool of it may ask for.
+func TestMore(t *testing.T) {
+	t.Parallel()
+	inf := math.Inf(1)
+	t4, v100 := core.Node{Devices: 2}, core.Node{ID: 1, Accelerator: 1, Devices: 2}
+	coming := func(t core.AcceleratorID, at float64) core.Node {
+		return core.Node{ID: 2, Accelerator: t, Devices: 2, Health: core.Provisioning, ExpectedSeconds: at}
+	}
+	down := core.Node{ID: 2, Accelerator: 1, Devices: 2, Health: core.Down, ExpectedSeconds: 130}
+	pool := func(t core.AcceleratorID, most int) []core.Pool {
+		return []core.Pool{{Name: "p", Accelerator: t, Devices: 2, Max: most, ProvisioningSeconds: 50}}
+	}
+	pooled := v100
+	pooled.Pool = "p"
+	for name, tc := range map[string]struct {
+		nodes   []core.Node
+		pools   []core.Pool
+		mayGrow bool
+		want    []float64 // of each type, at 100 s
+	}{
+		"none":                                {nodes: []core.Node{t4, v100}, want: []float64{inf, inf}},
+		"from whoever adds nodes":             {nodes: []core.Node{t4, v100}, mayGrow: true, want: []float64{100, 100}},
+		"a node on its way":                   {nodes: []core.Node{t4, v100, coming(1, 130)}, want: []float64{inf, 130}},
+		"a node that is late":                 {nodes: []core.Node{t4, v100, coming(0, 70)}, want: []float64{100, inf}},
+		"a node that is down":                 {nodes: []core.Node{t4, v100, down}, want: []float64{inf, inf}},
+		"a pool":                              {nodes: []core.Node{t4, v100}, pools: pool(1, 1), mayGrow: true, want: []float64{inf, 150}},
+		"a pool that is full":                 {nodes: []core.Node{t4, pooled}, pools: pool(1, 1), mayGrow: true, want: []float64{inf, inf}},
+		"a pool that nobody sizes":            {nodes: []core.Node{t4, v100}, pools: pool(1, 1), want: []float64{inf, inf}},
+		"a pool, and a node before that":      {nodes: []core.Node{t4, v100, coming(1, 130)}, pools: pool(1, 2), mayGrow: true, want: []float64{inf, 130}},
+		"a pool, and a node after that":       {nodes: []core.Node{t4, v100, coming(1, 170)}, pools: pool(1, 2), mayGrow: true, want: []float64{inf, 150}},
+		"all of one type, a node on its way":  {nodes: []core.Node{t4, coming(0, 130)}, want: []float64{130}},
+		"all of one type, a pool":             {nodes: []core.Node{t4}, pools: pool(0, 1), mayGrow: true, want: []float64{150}},
+		"all of the second type, and a pool":  {nodes: []core.Node{v100}, pools: pool(1, 1), mayGrow: true, want: []float64{150}},
+		"all of the second, a node is coming": {nodes: []core.Node{v100, coming(1, 130)}, want: []float64{130}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := &core.View{NowSeconds: 100, Cluster: &core.Cluster{Accelerators: []string{"t4", "v100"}, Nodes: tc.nodes, Pools: tc.pools, MayGrow: tc.mayGrow}}
+			l := Ledger{Levels: PowersOfTwo}
+			l.Collect(v, nil)
+			var got []float64
+			for bin := range l.Bins() {
+				got = append(got, l.More(v, bin))
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("at %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
