@@ -306,8 +306,8 @@ func zeros(text []byte, tell func(path, summary, hint string) core.Diagnostics) 
 func (c *Cluster) readJobs(f backend.JobFile) ([]declared, core.Diagnostics) {
 	jobs, err := workload.DecodeJobs(f.Name, f.Text)
 	if err != nil {
-		if told, is := errors.AsType[core.Diagnostics](err); is {
-			return nil, told
+		if found, is := errors.AsType[core.Diagnostics](err); is {
+			return nil, found
 		}
 		return nil, core.Diagnostics{{Position: core.Position{File: f.Name}, Summary: err.Error()}}
 	}

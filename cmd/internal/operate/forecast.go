@@ -20,7 +20,7 @@ import (
 	"github.com/quartet-sched/quartet/core/twin"
 )
 
-// twinFlags say of which run, and of which moment of it, something is foreseen, and by what.
+// twinFlags say which run is simulated ahead, from which moment on, and how.
 type twinFlags struct {
 	*schedulerFlags
 	runFlags
@@ -211,9 +211,9 @@ func (a *app) forecastCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forecast [JOB…]",
 		Short: "Show when jobs are expected to start and to end",
-		Long: `Simulates what may become of a run, several times, from its present state on, with its own policies and
-with what was learned so far: how long jobs are, how fast they go, how many more come. Each moment is
-shown with a band that is to hold for 80 % of the jobs, and how well earlier bands held.
+		Long: `Simulates the future of a run several times, from its present state on, with its own policies and with
+what was learned so far: how long jobs are, how fast they run, how many more arrive. Each time is
+shown with an 80 % interval, and with how many earlier intervals were right.
 
 Without -f it asks the running scheduler for all that it knows, as plan does, and simulates in this
 process. With -f it is about a simulation, at the moment that --at names: what lies ahead of it is
@@ -274,13 +274,13 @@ func (a *app) writeForecast(t *quartet.Twin, f *twin.Forecast, names []string) e
 	if a.ByCalendar {
 		moment = "as the cluster is now"
 	}
-	a.Note("%s, of %s", moment, render.Count(f.Draws, "simulated future"))
+	a.Note("%s, from %s", moment, render.Count(f.Draws, "simulated future"))
 	a.Note("%s", calibrationText(&f.Calibration))
 	for _, n := range f.Notes {
 		a.Note("%s", n)
 	}
 	if len(table.Rows) == 0 {
-		a.Note("nobody waits and nobody runs")
+		a.Note("no job is pending or running")
 	}
 	if a.Format == render.JSON {
 		return render.Document(a.Stdout, forecastDocument(t, f, chosen))
@@ -321,7 +321,7 @@ func chosen(names, all []string) (indices []int, err error) {
 			}
 		}
 		if at < 0 {
-			found = append(found, core.Diagnostic{Summary: fmt.Sprintf("no job %q waits or runs", name), Hint: jobHint(name, all)})
+			found = append(found, core.Diagnostic{Summary: fmt.Sprintf("no job %q is pending or running", name), Hint: jobHint(name, all)})
 			continue
 		}
 		indices = append(indices, at)
@@ -375,7 +375,7 @@ func forecastNumbers(t *quartet.Twin, jobs []twin.JobForecast) render.Table {
 // inText words how long it is until a moment.
 func inText(seconds float64) string {
 	if math.IsInf(seconds, 1) {
-		return "not foreseen"
+		return "unknown"
 	}
 	return "in " + render.Span(max(seconds, 0))
 }
@@ -405,18 +405,18 @@ func aheadText(names map[core.JobID]string, ahead []core.JobID) string {
 	return text
 }
 
-// calibrationText says how well bands held.
+// calibrationText says how many earlier intervals were right.
 func calibrationText(c *twin.Calibration) string {
 	if c.Starts.Resolved+c.Ends.Resolved == 0 {
-		return "no earlier forecast can be judged yet"
+		return "80 % intervals; no earlier forecast could be checked yet"
 	}
 	part := func(of string, c *twin.Coverage) string {
 		if c.Resolved == 0 {
-			return "no " + of + " can be judged yet"
+			return "no " + of + " could be checked yet"
 		}
-		return fmt.Sprintf("%s of %d %s did (median error %s)", render.Percent(c.Ratio()), c.Resolved, of, errorText(c.ErrorRatio))
+		return fmt.Sprintf("%d of %d %s were right (median error %s)", c.Inside, c.Resolved, of, errorText(c.ErrorRatio))
 	}
-	return "80 % of the bands are to hold: " + part("starts", &c.Starts) + ", " + part("ends", &c.Ends)
+	return "80 % intervals; so far " + part("starts", &c.Starts) + ", " + part("ends", &c.Ends)
 }
 
 // errorText words how far medians were off, over the time to come.

@@ -44,15 +44,15 @@ of the config are shares of this machine. The backend of a config for the simula
 policies that must know how much work is left need jobs that declare it, and say so.
 
 With jobs of its own, those of a job file or of a trace, a run ends when all jobs have ended;
-without, it goes on until it is stopped. Either way quartet submit gives it jobs, and jobs,
+without, it runs until it is stopped. Either way quartet submit gives it jobs, and jobs,
 describe, explain, plan, logs, cancel, drain and undrain operate it.
 
 The jobs of a trace have no commands: something stands in for them, and --speedup lets the time
 of the run pass faster than that of the machine.
 
-A run whose scheduler was killed goes on where it was when it is run again: its jobs have run on
+A run whose scheduler was killed resumes where it stopped when it is run again: its jobs have run on
 meanwhile. SIGINT and SIGTERM stop the jobs, write the results up to then and exit 130; run again,
-it goes on too. docs/run.md tells of job files, folders and failures.`,
+it resumes too. docs/run.md describes job files, folders and failures.`,
 		Example: `  quartet run
   quartet run --jobs jobs.yaml
   quartet run -f my.yaml --jobs jobs.yaml -o json
@@ -69,7 +69,7 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
 			if err := f.bind(c.Context()); err != nil {
 				return err
 			}
-			return f.run(c.Context(), a, config, &realRun{
+			return f.run(c.Context(), a, config, &liveRun{
 				fresh: f.fresh, serve: &f.serveFlags, metrics: &f.metricsFlags, files: f.Files,
 				load: func(ctx context.Context) (*configs.Config, error) { return f.load(ctx, a) },
 			})
@@ -91,11 +91,11 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
 }
 
 // run runs a config on real machines, lets people watch it and give it orders, and prints what came of it.
-func (f *runFlags) run(ctx context.Context, a *app, config *configs.Config, real *realRun) error {
-	c := outcome.Composition(a.App, config, func(s quartet.Session) (quartet.Attachment, error) { return a.operate(s, real) })
-	c.Fresh, c.OnForecast, c.NoForecastReason = real.fresh, real.foretold.take, real.foretold.not
+func (f *runFlags) run(ctx context.Context, a *app, config *configs.Config, run *liveRun) error {
+	c := outcome.Composition(a.App, config, func(s quartet.Session) (quartet.Attachment, error) { return a.operate(s, run) })
+	c.Fresh, c.OnForecast, c.NoForecastReason = run.fresh, run.outlets.publish, run.outlets.publishNone
 	c.Follow = func(ctx context.Context, t quartet.Takeover) (stop func()) {
-		return (&reloading{takeover: t, load: real.load, files: followFiles(real.files), log: a.Logger()}).follow(ctx)
+		return (&reloading{takeover: t, load: run.load, files: followFiles(run.files), log: a.Logger()}).follow(ctx)
 	}
 	return f.Complete(ctx, a.App, c, c.Run)
 }
@@ -112,7 +112,7 @@ func (f *runFlags) release() {
 
 // load reads the config with a real backend and the jobs that the flags name.
 func (f *runFlags) load(ctx context.Context, a *app) (*configs.Config, error) {
-	c, err := f.loadReal(ctx, a)
+	c, err := f.loadLive(ctx, a)
 	return c, hintNeeds(withoutPaths(err, "--name", "--speedup"))
 }
 
@@ -130,7 +130,7 @@ func withoutPaths(err error, flags ...string) error {
 	return found
 }
 
-func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error) {
+func (f *runFlags) loadLive(ctx context.Context, a *app) (*configs.Config, error) {
 	if err := f.ConfigFlags.Discover(a.App); err != nil { // once: a run stays with the files that it began with
 		return nil, err
 	}
@@ -220,12 +220,12 @@ func isTrace(c *configs.Config) bool {
 	return !slices.Contains([]string{"workload/jobs", "workload/submitted", "workload/tuning"}, c.Workload.ID)
 }
 
-// realRun says how a run on real machines begins.
-type realRun struct {
-	fresh    bool
-	serve    *serveFlags
-	metrics  *metricsFlags
-	foretold foretold
-	files    []string                                       // of the config
-	load     func(context.Context) (*configs.Config, error) // it as it is now
+// liveRun says how a live run begins, and what serves it.
+type liveRun struct {
+	fresh   bool
+	serve   *serveFlags
+	metrics *metricsFlags
+	outlets forecastOutlets
+	files   []string                                       // of the config
+	load    func(context.Context) (*configs.Config, error) // it as it is now
 }

@@ -149,7 +149,7 @@ func (f *whatIfFlags) jobsIn(c *cobra.Command, a *app, name string) ([]workload.
 	if err != nil {
 		return nil, err
 	}
-	return on.Foreseen(file)
+	return on.JobsIn(file)
 }
 
 // mostAdded bounds the nodes that join.

@@ -48,7 +48,7 @@ something is.`,
 				return err
 			}
 			defer pool.Close()
-			told, err := pool.Describe()
+			description, err := pool.Describe()
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ something is.`,
 				{Name: "policy"}, {Name: "check"}, {Name: "result"}, {Name: "fault"}, {Name: "remedy"},
 			}}
 			var faults []string
-			for _, info := range told.Components {
+			for _, info := range description.Components {
 				results, err := checkComponent(pool, info, &f, settings)
 				if err != nil {
 					return err

@@ -76,19 +76,19 @@ func (a *app) pluginDescribeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			told, err := b.Describe(c.Context())
+			description, err := b.Describe(c.Context())
 			if err != nil {
 				return err
 			}
-			p.Name, p.Version = told.Name, told.Version
-			return a.describePlugin(p, told)
+			p.Name, p.Version = description.Name, description.Version
+			return a.describePlugin(p, description)
 		},
 	}
 }
 
-func (a *app) describePlugin(p host.Installed, told *host.Description) error {
+func (a *app) describePlugin(p host.Installed, d *host.Description) error {
 	descriptions := []description{}
-	for _, info := range told.Components {
+	for _, info := range d.Components {
 		c := component{stage: wire.StageName(info.Stage), Info: info.Info, fields: info.Fields, plugin: &p}
 		if a.Format == render.JSON {
 			descriptions = append(descriptions, c.describe(listSettings([]setting{}, "", c.fields)))

@@ -80,11 +80,11 @@ func (c *component) ask(ctx context.Context) error {
 	if c.plugin == nil {
 		return nil
 	}
-	told, err := c.plugin.Binary().Describe(ctx)
+	description, err := c.plugin.Binary().Describe(ctx)
 	if err != nil {
 		return err
 	}
-	info, ok := told.Component(wire.StageNamed(c.stage), c.Type)
+	info, ok := description.Component(wire.StageNamed(c.stage), c.Type)
 	if !ok {
 		return fmt.Errorf("plugin %q does not hold %q any more; install it again", c.plugin.Name, c.id())
 	}

@@ -179,8 +179,8 @@ func (a *app) asYAML(body func() error) error {
 		return err
 	}
 	if !json.Valid(document.Bytes()) {
-		_, told := document.WriteTo(out)
-		return errors.Join(err, told)
+		_, failed := document.WriteTo(out)
+		return errors.Join(err, failed)
 	}
 	return errors.Join(err, render.AsYAML(out, document.Bytes()))
 }

@@ -285,13 +285,13 @@ func comparisonNotes(r *compare.Result, wide bool) (notes []string) {
 	if cells > 0 && !wide {
 		add("over %s; -o wide, csv and json have each", render.Count(cells, "cell"))
 	}
-	told := map[*compare.Run]bool{}
-	tell := func(s *compare.Side) {
+	seen := map[*compare.Run]bool{}
+	describe := func(s *compare.Side) {
 		for _, run := range s.Runs {
-			if told[run] {
+			if seen[run] {
 				continue
 			}
-			told[run] = true
+			seen[run] = true
 			if run.Interrupted {
 				add("%s was interrupted: its figures are those up to then", shown(run.Label))
 			}
@@ -303,10 +303,10 @@ func comparisonNotes(r *compare.Result, wide bool) (notes []string) {
 			}
 		}
 	}
-	tell(r.Base)
+	describe(r.Base)
 	for i := range r.Others {
 		o := &r.Others[i]
-		tell(o.Side)
+		describe(o.Side)
 		name := shown(o.Label)
 		if e := o.Ends; e.LeftBase+e.LeftOther > 0 {
 			counted := "; jct_seconds.restricted_mean counts them"

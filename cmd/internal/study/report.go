@@ -188,11 +188,11 @@ func soFarIn(ctx context.Context, dir string) *report.SoFar {
 	if _, err := os.Stat(socket); err != nil {
 		return nil
 	}
-	told, err := ui.ReadSoFar(ctx, socket)
+	soFar, err := ui.ReadSoFar(ctx, socket)
 	if err != nil {
 		return &report.SoFar{Trouble: err.Error()}
 	}
-	return told
+	return soFar
 }
 
 // notARun words why a folder cannot be reported on.

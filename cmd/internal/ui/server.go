@@ -188,7 +188,7 @@ func entry(name, dir string) report.Entry {
 	case report.IsStudy(dir):
 		e.Kind = "study"
 	case isLive(dir):
-		e.Kind, e.Live = "goes on", true
+		e.Kind, e.Live = "running", true
 	case hasSocket(dir):
 		e.Kind = "was killed"
 		e.Facts = report.FactsOf(dir)
@@ -263,11 +263,11 @@ func state(dir string) string {
 }
 
 func (s *Server) job(w http.ResponseWriter, q *http.Request, dir string) {
-	told, err := s.hub(dir).watch.Job(q.Context(), q.URL.Query().Get("name"))
+	details, err := s.hub(dir).watch.Job(q.Context(), q.URL.Query().Get("name"))
 	if err != nil {
-		told = &Told{Error: err.Error()}
+		details = &Details{Error: err.Error()}
 	}
-	text, err := json.Marshal(told)
+	text, err := json.Marshal(details)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
