@@ -189,7 +189,7 @@ func reasonWords(r core.Reason) wording {
 		core.LoadLimit:           {"admission holds jobs back while the cluster is loaded", "for the load to fall"},
 		core.WaitingForDevices:   {"other jobs come first and not enough GPUs are left", "for GPUs"},
 		core.BlockedByEarlier:    {"an earlier job that does not fit yet keeps its turn", "behind an earlier job"},
-		core.Fragmented:          {"enough GPUs are free, but not in a shape that placement accepts", "for GPUs that are not fragmented"},
+		core.Fragmented:          {"the free GPUs are not in a shape that placement accepts", "for GPUs that are not fragmented"},
 		core.PreemptedByPriority: {"it was preempted for a job that comes first", "after preemption"},
 		core.NodeUnavailable:     {"nodes that it needs are down or draining", "for nodes that are down or draining"},
 		core.PolicyDecision:      {"the policy decided so", "by decision of the policy"},
