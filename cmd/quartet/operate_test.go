@@ -338,7 +338,7 @@ func TestExplainARecordedRun(t *testing.T) {
 		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
 	}
 	code, _, stderr = invoke(t, "explain", "jbo-000007", "--run-dir", "runs/default")
-	if code != 2 || !strings.Contains(stderr, `tells of no job "jbo-000007"; did you mean "job-000007"?`) {
+	if code != 2 || !strings.Contains(stderr, `has no job "jbo-000007"; did you mean "job-000007"?`) {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	lines := `{"round":1,"t_s":0,"job":"a","verdict":"defer","reason":"waiting_for_devices","wanted":2,"available":1,"unit":"devices","by":"placement/first_fit"}

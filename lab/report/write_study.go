@@ -21,7 +21,7 @@ const mostListed = 50
 func (s *Study) Notes() []string {
 	list := slices.Clone(s.Problems)
 	if n := s.notRun(); n > 0 {
-		list = append(list, "The study has not ended: "+wereRun(n)+" not run. The same quartet bench goes on with it.")
+		list = append(list, "The study has not ended: "+wereRun(n)+" not run. The same quartet bench resumes it.")
 	}
 	return list
 }

@@ -27,7 +27,7 @@ func (a *app) submitCommand() *cobra.Command {
 		Short: "Hand job files to the running scheduler",
 		Long: `Hands the jobs of each file to the running scheduler, all of a file or none, and prints their names.
 "-" reads standard input. Jobs run in the working folder of this command, unless they say otherwise.
-Their "submit" counts from now. A note tells of jobs that need more devices than there are.`,
+Their "submit" counts from now. A note lists jobs that need more devices than there are.`,
 		Example: "  quartet submit jobs.yaml\n  generate-jobs | quartet submit -",
 		Args:    cobra.MinimumNArgs(1),
 	}
@@ -52,15 +52,15 @@ Their "submit" counts from now. A note tells of jobs that need more devices than
 		if !a.Quiet && len(taken) > 0 {
 			a.noteMisfits(ctx, client, taken)
 		}
-		if failed := a.tellNames(t); failed != nil {
+		if failed := a.writeNames(t); failed != nil {
 			return failed
 		}
 		return err
 	})
 }
 
-// tellNames writes names a line each for people and shells.
-func (a *app) tellNames(t render.Table) error {
+// writeNames writes names a line each for people and shells.
+func (a *app) writeNames(t render.Table) error {
 	if a.Format != render.Text && a.Format != render.Wide {
 		return t.Write(a.Stdout, a.Format)
 	}
@@ -76,7 +76,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	f := schedulerFlags{app: a}
 	return f.complete(f.operation(&cobra.Command{
 		Use:   "cancel JOB...",
-		Short: "End jobs that nobody wants any more",
+		Short: "Cancel jobs",
 		Args:  cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, client cluster.Orders, args []string) error {
 		return each(unique(args), func(job string) error {

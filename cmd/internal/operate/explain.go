@@ -152,6 +152,8 @@ func reasonText(j *controlv1.Job, d *controlv1.Decision, c capacity) string {
 // needText says what a job needs and what there is: by the evidence of the decision, or, of one that waits for GPUs, by the cluster as it is now.
 func needText(j *controlv1.Job, d *controlv1.Decision, reason core.Reason, c capacity) string {
 	switch need := int(j.GetRequested()); {
+	case d.GetUnit() == "devices" && reason == core.WaitingForDevices && c.total > 0 && d.GetAvailable() == float64(c.free):
+		return fmt.Sprintf("needs %s, %d of %d are free", gpus(d.GetWanted()), c.free, c.total)
 	case d.GetUnit() == "devices":
 		return fmt.Sprintf("needs %s, %s available", gpus(d.GetWanted()), decimal(d.GetAvailable()))
 	case d.GetUnit() != "":

@@ -101,36 +101,9 @@ type twinning struct {
 
 // twin makes the twin that the flags name, and has something done with it.
 func (a *app) twin(ctx context.Context, f *twinFlags, o quartet.Forecasting, by twinning) error {
-	of := func(config *configs.Config, snapshot string) error {
-		shown := a.StartSimulations()
-		defer shown.Stop()
-		o.Simulating = shown.Count
-		c := &quartet.Composition{Config: config, Log: a.Logger()}
-		if by.named != nil && snapshot == "" && !f.Meant() {
-			jobs, nodes, err := namesOf(ctx, c)
-			if err == nil {
-				err = by.named(jobs, nodes)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		make := func() (*quartet.Twin, error) { return c.Twin(ctx, snapshot, o) }
-		if f.at > 0 {
-			make = func() (*quartet.Twin, error) { return c.TwinAt(ctx, f.at, o) }
-		}
-		t, err := make()
-		if err != nil {
-			return err
-		}
-		write, err := by.do(t)
-		if err != nil {
-			return err
-		}
-		shown.Stop()
-		return write()
-	}
-	if f.Meant() {
+	of := func(config *configs.Config, snapshot string) error { return a.twinOf(ctx, f, o, by, config, snapshot) }
+	switch {
+	case f.Meant():
 		return f.with(ctx, func(client cluster.Orders) error {
 			on, is := client.(cluster.Cluster)
 			if !is {
@@ -142,8 +115,7 @@ func (a *app) twin(ctx context.Context, f *twinFlags, o quartet.Forecasting, by 
 			}
 			return on.Reads(of(config, ""))
 		})
-	}
-	if len(f.Files) > 0 || f.jobs != "" {
+	case len(f.Files) > 0 || f.jobs != "":
 		load := f.load
 		if f.jobs == "" {
 			load = func(ctx context.Context, a *app) (*configs.Config, error) { return f.ConfigFlags.Load(ctx, a.App, "") }
@@ -153,8 +125,7 @@ func (a *app) twin(ctx context.Context, f *twinFlags, o quartet.Forecasting, by 
 			return err
 		}
 		return of(config, "")
-	}
-	if len(f.Sets) > 0 {
+	case len(f.Sets) > 0:
 		return cli.Problem("--set", "changes a config, only with -f, --jobs or --context", "the running scheduler has its own")
 	}
 	return f.with(ctx, func(client cluster.Orders) error {
@@ -167,11 +138,46 @@ func (a *app) twin(ctx context.Context, f *twinFlags, o quartet.Forecasting, by 
 	})
 }
 
-// namesNow are the jobs that wait or run, and the nodes; nil where the scheduler does not tell.
+// twinOf makes the twin of a config, or of the run of a snapshot, and has something done with it.
+func (a *app) twinOf(ctx context.Context, f *twinFlags, o quartet.Forecasting, by twinning, config *configs.Config, snapshot string) error {
+	shown := a.StartSimulations()
+	defer shown.Stop()
+	o.Simulating = shown.Count
+	c := &quartet.Composition{Config: config, Log: a.Logger()}
+	if by.named != nil && snapshot == "" && !f.Meant() {
+		jobs, nodes, err := namesOf(ctx, c)
+		if err == nil {
+			err = by.named(jobs, nodes)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	t, err := f.open(ctx, c, snapshot, o)
+	if err != nil {
+		return err
+	}
+	write, err := by.do(t)
+	if err != nil {
+		return err
+	}
+	shown.Stop()
+	return write()
+}
+
+// open makes the twin at the moment of --at, or of a snapshot.
+func (f *twinFlags) open(ctx context.Context, c *quartet.Composition, snapshot string, o quartet.Forecasting) (*quartet.Twin, error) {
+	if f.at > 0 {
+		return c.TwinAt(ctx, f.at, o)
+	}
+	return c.Twin(ctx, snapshot, o)
+}
+
+// namesNow are the jobs that wait or run, and the nodes; nil where the scheduler does not answer.
 func namesNow(ctx context.Context, client cluster.Orders) (jobs, nodes []string) {
 	list, _, err := client.Jobs(ctx, false)
 	if err != nil {
-		return nil, nil // who asks on is told
+		return nil, nil // the next request reports it
 	}
 	jobs = []string{}
 	for _, j := range list {

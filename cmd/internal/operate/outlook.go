@@ -135,6 +135,9 @@ func expected(j *controlv1.Job, now float64) string {
 	if j.GetState() != core.Running.String() && o.GetStart() != nil {
 		what, band = "start", o.GetStart()
 	}
+	if vague(j, band, now) {
+		return what + " " + unknownTime
+	}
 	return what + " " + wordBand(band, now)
 }
 
@@ -152,6 +155,19 @@ func wordBand(b *controlv1.Band, now float64) string {
 		return "by now"
 	}
 	return "in " + from(b.Low) + " to " + from(b.High)
+}
+
+// vagueRatio is how many times as far away the upper end of an interval is as the lower one from which on it says nothing.
+const vagueRatio = 100
+
+// vague reports whether the forecast of a time says nothing: its interval is very wide, the job declares no duration, and no earlier forecast
+// shows how such intervals turn out.
+func vague(j *controlv1.Job, b *controlv1.Band, now float64) bool {
+	if b == nil || b.Low == nil || b.High == nil || j.GetTotalWork() > 0 || j.GetOutlook().GetJudged() > 0 {
+		return false
+	}
+	low, high := *b.Low-now, *b.High-now
+	return low > 0 && high > vagueRatio*low
 }
 
 // anyForecast reports whether there is a forecast of some of the jobs.
@@ -196,11 +212,14 @@ func outlookLines(j *controlv1.Job, now float64, line func(name, value string)) 
 		return
 	}
 	moment := func(name string, b *controlv1.Band) {
-		text := wordBand(b, now)
-		if text != unknownTime {
-			text = "expected " + text
+		switch text := wordBand(b, now); {
+		case vague(j, b, now):
+			line(name, unknownTime+" (no earlier forecast could be checked, and the job declares no duration; set seconds: in the job file)")
+		case text == unknownTime:
+			line(name, text)
+		default:
+			line(name, "expected "+text)
 		}
-		line(name, text)
 	}
 	if o.GetStart() != nil && j.GetState() != core.Running.String() {
 		moment("start", o.GetStart())

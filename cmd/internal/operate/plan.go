@@ -206,7 +206,7 @@ func (a *app) installedBackend(ctx context.Context, on cluster.Cluster) (setting
 		Backend struct{ Config map[string]any }
 	}
 	if err := yaml.Unmarshal([]byte(text), &installed); err != nil || installed.Backend.Config == nil {
-		return "{}", nil //nolint:nilerr // who reads it is told when it decides
+		return "{}", nil //nolint:nilerr // its reader reports it when it decides
 	}
 	flow, err := json.Marshal(installed.Backend.Config)
 	return string(flow), err

@@ -326,14 +326,7 @@ func (a *app) introduce(d *controlv1.DescribeResponse) error {
 	line("experiment", j.GetExperiment())
 	line("command", strings.Join(j.GetCommand(), " "))
 	if j.Id != nil {
-		replicas := fmt.Sprintf("%d asked for", j.GetRequested())
-		if j.GetMinReplicas() != j.GetMaxReplicas() {
-			replicas += fmt.Sprintf(", %d to %d possible", j.GetMinReplicas(), j.GetMaxReplicas())
-		}
-		if n := held(j); n > 0 {
-			replicas += fmt.Sprintf(", %d held", n)
-		}
-		line("replicas", replicas)
+		line("replicas", replicasText(j))
 	}
 	line("each has", demand(j))
 	line("devices", seats(j.GetSeats()))
@@ -363,6 +356,25 @@ func (a *app) introduce(d *controlv1.DescribeResponse) error {
 	if j.FinishSeconds == nil {
 		line("forecast", d.GetNotForecast())
 	}
+	measurementLines(j, line)
+	_, err := io.WriteString(a.Stdout, text.String())
+	return err
+}
+
+// replicasText says how many replicas a job asks for, may have and has.
+func replicasText(j *controlv1.Job) string {
+	text := fmt.Sprintf("%d asked for", j.GetRequested())
+	if j.GetMinReplicas() != j.GetMaxReplicas() {
+		text += fmt.Sprintf(", %d to %d possible", j.GetMinReplicas(), j.GetMaxReplicas())
+	}
+	if n := held(j); n > 0 {
+		text += fmt.Sprintf(", %d held", n)
+	}
+	return text
+}
+
+// measurementLines word what a job measured last.
+func measurementLines(j *controlv1.Job, line func(name, value string)) {
 	if m := j.GetMeasurement(); m != nil {
 		line("measured", fmt.Sprintf("%s a step on %s, %s, batch %d per device",
 			render.Span(m.GetStepSeconds()), render.Count(int(m.GetReplicas()), "replica"), render.Count(int(m.GetNodes()), "node"), m.GetBatchPerDevice()))
@@ -370,8 +382,6 @@ func (a *app) introduce(d *controlv1.DescribeResponse) error {
 	if g := j.GetGradients(); g != nil {
 		line("gradients", fmt.Sprintf("squared norm %.4g, variance %.4g", g.GetSquare(), g.GetVariance()))
 	}
-	_, err := io.WriteString(a.Stdout, text.String())
-	return err
 }
 
 func held(j *controlv1.Job) int {

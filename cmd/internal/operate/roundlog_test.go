@@ -63,7 +63,7 @@ func eventfulRounds() []*core.Report {
 	}
 }
 
-func TestRoundLogTellsTheStoryOfJobs(t *testing.T) {
+func TestRoundLogReportsWhatHappensToJobs(t *testing.T) {
 	story := []string{
 		`level=INFO msg="job submitted" round=1 job=a replicas=3`,
 		`level=INFO msg="job submitted" round=1 job=b replicas=1`,

@@ -130,40 +130,17 @@ func withoutPaths(err error, flags ...string) error {
 	return found
 }
 
+// loadLive reads the config; one for the simulator gets the local backend.
 func (f *runFlags) loadLive(ctx context.Context, a *app) (*configs.Config, error) {
 	if err := f.ConfigFlags.Discover(a.App); err != nil { // once: a run stays with the files that it began with
 		return nil, err
 	}
 	flags := cli.ConfigFlags{Files: f.Files, Sets: f.Sets, Usual: f.Usual}
-	set := func(flag, assignment string) {
-		flags.Flags = append(flags.Flags, configs.Flag{Name: flag, Set: assignment})
-	}
-	if f.jobs != "" {
-		path, err := json.Marshal(f.jobs)
-		if err != nil {
-			return nil, err
-		}
-		set("--jobs", "workload=null")
-		set("--jobs", fmt.Sprintf("workload={type: jobs, config: {path: %s}}", path))
-		set("--jobs", "sample.window={first_job: 0, jobs: 0, from: 0s, span: 0s, quiet: 0s}") // of the workload that the jobs take the place of
-	}
-	if f.name != "" {
-		name, err := json.Marshal(f.name)
-		if err != nil {
-			return nil, err
-		}
-		set("--name", fmt.Sprintf("name=%s", name))
+	if err := f.replaceJobsAndName(&flags); err != nil {
+		return nil, err
 	}
 	if f.discover {
-		found, err := device.Discover(ctx)
-		if err != nil {
-			return nil, err
-		}
-		nodes, err := nodesOf(found)
-		if err != nil {
-			return nil, err
-		}
-		cluster, err := clusterFlags(nodes)
+		cluster, err := discoveredCluster(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -177,28 +154,75 @@ func (f *runFlags) loadLive(ctx context.Context, a *app) (*configs.Config, error
 	if err != nil {
 		return nil, err
 	}
-	_, real := opener.(backend.Durable)
-	if real && !f.discover && !f.sped {
+	_, live := opener.(backend.Durable)
+	if live && !f.discover && !f.sped {
 		return c, nil
 	}
-	if !real {
-		set("run", "backend=null")
-		set("run", fmt.Sprintf("backend={type: local, config: {declared: %t}}", f.jobs == "" && isTrace(c)))
-		if simulated, is := c.Backend.Config.(*sim.Config); is && len(simulated.Pools) > 0 && !f.discover {
-			pools, err := poolSettings(simulated.Pools)
-			if err != nil {
-				return nil, err
-			}
-			set("run", "backend.config.pools="+pools)
+	if !live {
+		if err := f.replaceBackend(&flags, c); err != nil {
+			return nil, err
 		}
 	}
 	if f.discover {
 		flags.Flags = append(flags.Flags, discovered)
 	}
 	if f.sped {
-		set("--speedup", fmt.Sprintf("backend.config.speedup=%v", f.speedup))
+		setBy(&flags, "--speedup", fmt.Sprintf("backend.config.speedup=%v", f.speedup))
 	}
 	return flags.Load(ctx, a.App, f.Out)
+}
+
+// setBy adds an assignment that a flag of the command stands for.
+func setBy(flags *cli.ConfigFlags, flag, assignment string) {
+	flags.Flags = append(flags.Flags, configs.Flag{Name: flag, Set: assignment})
+}
+
+// replaceJobsAndName puts the job file of --jobs in the place of the workload, and sets --name.
+func (f *runFlags) replaceJobsAndName(flags *cli.ConfigFlags) error {
+	if f.jobs != "" {
+		path, err := json.Marshal(f.jobs)
+		if err != nil {
+			return err
+		}
+		setBy(flags, "--jobs", "workload=null")
+		setBy(flags, "--jobs", fmt.Sprintf("workload={type: jobs, config: {path: %s}}", path))
+		setBy(flags, "--jobs", "sample.window={first_job: 0, jobs: 0, from: 0s, span: 0s, quiet: 0s}") // of the workload that the jobs take the place of
+	}
+	if f.name != "" {
+		name, err := json.Marshal(f.name)
+		if err != nil {
+			return err
+		}
+		setBy(flags, "--name", fmt.Sprintf("name=%s", name))
+	}
+	return nil
+}
+
+// discoveredCluster is the cluster of --discover: this machine with its devices.
+func discoveredCluster(ctx context.Context) ([]configs.Flag, error) {
+	found, err := device.Discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := nodesOf(found)
+	if err != nil {
+		return nil, err
+	}
+	return clusterFlags(nodes)
+}
+
+// replaceBackend puts the local backend in the place of the simulator of a config, with the pools that it simulates.
+func (f *runFlags) replaceBackend(flags *cli.ConfigFlags, c *configs.Config) error {
+	setBy(flags, "run", "backend=null")
+	setBy(flags, "run", fmt.Sprintf("backend={type: local, config: {declared: %t}}", f.jobs == "" && isTrace(c)))
+	if simulated, is := c.Backend.Config.(*sim.Config); is && len(simulated.Pools) > 0 && !f.discover {
+		pools, err := poolSettings(simulated.Pools)
+		if err != nil {
+			return err
+		}
+		setBy(flags, "run", "backend.config.pools="+pools)
+	}
+	return nil
 }
 
 // poolSettings is how nodes of pools come and go, as a config has it.

@@ -46,6 +46,8 @@ func TestUIForeseesAsJobsDo(t *testing.T) {
 		"three minutes old":         {jobs: []*controlv1.Job{runs(&controlv1.Outlook{AtSeconds: 100, End: secs(310, 320, 340)})}, now: 280, want: []string{"end in 30.0 s to 1m 00s"}, note: fresh},
 		"older than three minutes":  {jobs: []*controlv1.Job{runs(&controlv1.Outlook{AtSeconds: 100, End: secs(311, 320, 341)})}, now: 281, want: []string{"end in 30.0 s to 1m 00s"}, note: old},
 		"one that has ended":        {jobs: []*controlv1.Job{{State: "completed"}, runs(&controlv1.Outlook{AtSeconds: 100, End: secs(160, 200, 220)})}, now: 100, want: []string{"", "end in 1m 00s to 2m 00s"}, note: fresh},
+		"too wide to say anything":  {jobs: []*controlv1.Job{runs(&controlv1.Outlook{AtSeconds: 100, End: secs(174, 5000, 700000)})}, now: 100, want: []string{"end unknown"}, note: fresh},
+		"wide, of a declared job":   {jobs: []*controlv1.Job{{State: "running", TotalWork: 5, Outlook: &controlv1.Outlook{AtSeconds: 100, End: secs(174, 5000, 700100)}}}, now: 100, want: []string{"end in 1m 14s to 8d 02h"}, note: fresh},
 		"a clock that was set back": {jobs: []*controlv1.Job{runs(&controlv1.Outlook{AtSeconds: 100, End: secs(110, 120, 130)})}, now: 50, want: []string{"end in 1m 00s to 1m 20s"}, note: fresh},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +75,7 @@ func TestUIForeseesAsJobsDo(t *testing.T) {
 	}
 }
 
-func TestUITellsOfAJobWhatDescribeDoes(t *testing.T) {
+func TestUIShowsOfAJobWhatDescribeDoes(t *testing.T) {
 	inf := math.Inf(1)
 	const judged = "made 10.0 s ago. 80 % intervals; so far "
 	for name, tc := range map[string]struct {
@@ -95,6 +97,13 @@ func TestUITellsOfAJobWhatDescribeDoes(t *testing.T) {
 		"the first": {
 			job:  &controlv1.Job{State: "waiting", Outlook: &controlv1.Outlook{AtSeconds: 90, Start: secs(100, 100, 100), End: secs(inf, inf, inf), Position: 1}},
 			want: [][2]string{{"start", "expected by now"}, {"position", "1"}, {"end", "unknown"}, {"forecast", "made 10.0 s ago. 80 % intervals; none could be checked yet."}},
+		},
+		"an interval that is too wide": {
+			job: &controlv1.Job{State: "running", Outlook: &controlv1.Outlook{AtSeconds: 90, End: secs(174, 5000, 700000)}},
+			want: [][2]string{
+				{"end", "unknown (no earlier forecast could be checked, and the job declares no duration; set seconds: in the job file)"},
+				{"forecast", "made 10.0 s ago. 80 % intervals; none could be checked yet."},
+			},
 		},
 		"one that runs": {
 			job:  &controlv1.Job{State: "running", Outlook: &controlv1.Outlook{AtSeconds: 90, End: secs(160, 200, 220), Judged: 5, Held: 5}},

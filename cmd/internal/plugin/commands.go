@@ -62,7 +62,7 @@ func (a *app) registerDir(c *cobra.Command) *cobra.Command {
 func (a *app) pluginDescribeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "describe NAME|FILE",
-		Short:             "Tell what a plugin holds: its policies and their settings",
+		Short:             "Show the policies of a plugin and their settings",
 		Long:              "Starts the installed plugin of that name, or a file that is not installed yet, and asks it.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completePlugins,
@@ -262,7 +262,7 @@ func (a *app) pluginServeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve STAGE/TYPE",
 		Short: "Serve a built-in policy as a plugin",
-		Long:  "Is what isolate: true in a config starts. Started by hand it tells what it would serve.",
+		Long:  "Is what isolate: true in a config starts. Started by hand it lists what it would serve.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			factory, err := BuiltInPolicy(a.Catalog(), args[0])

@@ -142,7 +142,7 @@ func stageNames(list []component) []string {
 func (a *app) policyDescribeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "describe [STAGE/]TYPE",
-		Short:   "Tell a policy's idea, source, needs and settings",
+		Short:   "Show a policy's idea, source, needs and settings",
 		Example: "  quartet policy describe las\n  quartet policy describe placement/consolidated",
 		Args:    cobra.ExactArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -382,7 +382,7 @@ func (a *app) printStudy(r *study.Result) error {
 		a.Note("jobs that did not complete are counted by %s: name it in the metrics of a study file", study.RestrictedMean)
 	}
 	if left {
-		a.Note("workloads of which a run is missing or failed, or has no value, are left out with all their runs: left_out of %s counts them", study.StatsFile)
+		a.Note("workloads with a run that is missing, failed or has no value are left out with all their runs: left_out of %s counts them", study.StatsFile)
 	}
 	return t.Write(a.Stdout, a.Format)
 }
