@@ -118,7 +118,7 @@ func TestExactKnowledge(t *testing.T) {
 				tc.change(j)
 			}
 			got := respond(t, p, j)
-			want := core.Response{MinReplicas: 1, MaxReplicas: len(tc.want), Curves: []core.Curve{{OneNode: tc.want, ManyNodes: tc.want}}, RemainingWork: 100, Alone: tc.alone}
+			want := core.Response{MinReplicas: 1, MaxReplicas: len(tc.want), Curves: []core.Curve{{OneNode: tc.want, ManyNodes: tc.want}}, RemainingWork: 100, SingleDeviceRate: tc.alone}
 			if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
 				t.Errorf("response (-want +got):\n%s", diff)
 			}

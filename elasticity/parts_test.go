@@ -31,12 +31,12 @@ func TestRatesOfTimes(t *testing.T) {
 			}
 		})
 	}
-	times := &core.UnlikeTimes{Alone: []core.AloneTime{{Accelerator: "v100", Seconds: 4}, {Accelerator: "a100", Seconds: 1}, {Accelerator: "t4"}}, SyncSeconds: []float64{0, 1}}
-	if diff := cmp.Diff(&core.UnlikeRates{Alone: []float64{0, 0.25}, SyncSeconds: []float64{0, 1}}, unlikeRates(times, accelerators)); diff != "" {
+	times := &core.MixedTypeTimes{SingleDeviceTimes: []core.SingleDeviceTime{{Accelerator: "v100", Seconds: 4}, {Accelerator: "a100", Seconds: 1}, {Accelerator: "t4"}}, SyncSeconds: []float64{0, 1}}
+	if diff := cmp.Diff(&core.MixedTypeRates{SingleDeviceRates: []float64{0, 0.25}, SyncSeconds: []float64{0, 1}}, unlikeRates(times, accelerators)); diff != "" {
 		t.Errorf("rates alone (-want +got):\n%s", diff)
 	}
-	first := &core.UnlikeTimes{Alone: []core.AloneTime{{Accelerator: "t4", Seconds: 2}}}
-	if got := unlikeRates(first, accelerators).Alone; got[0] != 0.5 || got[1] != 0 {
+	first := &core.MixedTypeTimes{SingleDeviceTimes: []core.SingleDeviceTime{{Accelerator: "t4", Seconds: 2}}}
+	if got := unlikeRates(first, accelerators).SingleDeviceRates; got[0] != 0.5 || got[1] != 0 {
 		t.Errorf("rates alone %v, want 0.5 and none", got)
 	}
 	if got := unlikeRates(nil, accelerators); got != nil {

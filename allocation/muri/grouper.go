@@ -12,7 +12,9 @@ import (
 
 // Job is what grouping knows of a job.
 type Job struct {
+	// Devices is how many devices it is granted.
 	Devices int
+	// Stages are the stages of an iteration.
 	Stages  core.Iteration
 	Seconds float64 // of one iteration alone
 	Group   int32   // the same number above 0 for jobs that run together now; 0 for none. Only Steady asks
@@ -33,6 +35,7 @@ type Group struct {
 // It holds the buffers of its calls, and the periods of the groups that it has met: it is reused, by one goroutine at a time. Once these
 // are known, it does not allocate.
 type Grouper struct {
+	// Model says how long an iteration of a group takes.
 	Model interference.PeriodModel
 	// Largest is how many jobs a group may have; 0 for four.
 	Largest int

@@ -69,12 +69,12 @@ func drawStepTimes(t *rapid.T, accelerators []string) *core.StepTimes {
 	times := rapid.SliceOfN(rapid.Float64Range(0.01, 10), 4, 16)
 	table := &core.StepTimes{OneNode: times.Draw(t, "one node"), ManyNodes: times.Draw(t, "many nodes")}
 	if rapid.Bool().Draw(t, "typed") {
-		table.Unlike = &core.UnlikeTimes{SyncSeconds: rapid.SliceOfN(rapid.Float64Range(0, 2), 4, 16).Draw(t, "sync")}
+		table.MixedTypes = &core.MixedTypeTimes{SyncSeconds: rapid.SliceOfN(rapid.Float64Range(0, 2), 4, 16).Draw(t, "sync")}
 		for _, accelerator := range accelerators {
 			table.Types = append(table.Types, core.TypeTimes{
 				Accelerator: accelerator, OneNode: times.Draw(t, "one node of a type"), ManyNodes: times.Draw(t, "many nodes of a type"),
 			})
-			table.Unlike.Alone = append(table.Unlike.Alone, core.AloneTime{
+			table.MixedTypes.SingleDeviceTimes = append(table.MixedTypes.SingleDeviceTimes, core.SingleDeviceTime{
 				Accelerator: accelerator, Seconds: rapid.Float64Range(0.01, 10).Draw(t, "alone"),
 			})
 		}
@@ -263,7 +263,7 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 		TotalWork: rapid.SampledFrom([]float64{0, 1, 600, 86_400.5}).Draw(t, "work"),
 		StepTimes: w.tables[application], Pairs: w.pairs,
 	}
-	spec.MixesTypes = spec.StepTimes != nil && spec.StepTimes.Unlike != nil && rapid.Bool().Draw(t, "mixes types")
+	spec.MixesTypes = spec.StepTimes != nil && spec.StepTimes.MixedTypes != nil && rapid.Bool().Draw(t, "mixes types")
 	w.next++
 	if rapid.Bool().Draw(t, "elastic") {
 		spec.MinReplicas = rapid.IntRange(1, requested).Draw(t, "min replicas")

@@ -10,14 +10,14 @@ import (
 
 // Training is the record of one training at a constant total batch.
 type Training struct {
-	Batch  int
-	Epochs []Epoch
+	Batch  int     // total, in samples
+	Epochs []Epoch // in their order
 }
 
 // Epoch is what was measured in an epoch.
 type Epoch struct {
-	Progress  float64 // at its end, in iterations at the initial batch
-	Gradients Gradients
+	Progress  float64   // at its end, in iterations at the initial batch
+	Gradients Gradients // gradient statistics of the epoch
 }
 
 // noisePoints is the most points of a fitted noise curve.

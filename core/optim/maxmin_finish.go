@@ -37,14 +37,16 @@ func (f *Finish) at(i int, rho float64) (demand, slope float64) {
 type FinishResult struct {
 	// Feasible is false when the job Short can never finish.
 	Feasible bool
-	Shares   [][]float64
+	// Shares is the fraction of time that a member of each row spends on each type; nil if one can never finish.
+	Shares [][]float64
 	// Ratio is the worst rho under Shares, Bound a proof that no division has a
 	// smaller one; they differ by rounding only.
 	Ratio, Bound float64
 	// Prices are per device of each type: the jobs' Polytope.Cost at Bound is the Budget. They are 0
 	// where the job Short alone sets the ratio.
 	Prices []float64
-	Short  int
+	// Short is the index of the job that can never finish or sets the ratio alone, -1 where Prices are the proof.
+	Short int
 }
 
 // FinishTimes finds the shares that minimise the worst finish-time ratio.
@@ -82,11 +84,13 @@ func (s *SharesSolver) FinishTimes(ctx context.Context, p Polytope, finish Finis
 type MakespanResult struct {
 	// Feasible is false when the job Short can never finish.
 	Feasible bool
-	Shares   [][]float64
+	// Shares is the fraction of time that a member of each row spends on each type; nil if one can never finish.
+	Shares [][]float64
 	// Seconds is when the last job ends if Shares are held, in the unit of time of the rates;
 	// Bound proves that it cannot be sooner.
 	Seconds, Bound float64
-	Short          int
+	// Short is the index of the job that can never finish or ends last whatever the others get, -1 where there is none.
+	Short int
 }
 
 // Makespan finds the shares under which the last job ends first: one max-min over rates per remaining work.

@@ -16,9 +16,9 @@ import (
 //
 // that can be divided among the members so that each runs for at most all the time.
 type Packed struct {
-	Capacity []float64 // devices of each type
-	Classes  []PackedClass
-	Pairs    []PackedPair // each at most once
+	Capacity []float64     // devices of each type
+	Classes  []PackedClass // of jobs, in any order
+	Pairs    []PackedPair  // each at most once
 }
 
 // PackedClass is jobs that are as fast as each other, alone and beside others.
@@ -30,8 +30,8 @@ type PackedClass struct {
 
 // PackedPair is a member of each of two classes of as many devices, together on one type. With First == Second it is two members of one class.
 type PackedPair struct {
-	First, Second, Type int // First <= Second
-	Rates               [2]float64
+	First, Second, Type int        // First <= Second
+	Rates               [2]float64 // of the member of First and of Second while they share, in units of progress a second
 }
 
 // PackedResult is the fairest division.
@@ -41,7 +41,7 @@ type PackedResult struct {
 	Level, Bound float64
 	// Alone is the fraction of time that each job spends alone on each type, and Pairs what it spends beside others.
 	Alone [][]float64
-	Pairs []PairShare
+	Pairs []PairShare // pairs of jobs that share devices, with the fraction of time
 }
 
 // classResult is the division among classes.

@@ -436,3 +436,54 @@ func TestBanditLeavesOneThatCompletesNothing(t *testing.T) {
 		t.Errorf("took over first at %v", chosen)
 	}
 }
+
+// A candidate that is taken back is barred for four horizons, and for twice as long at each further time.
+func TestBarsDouble(t *testing.T) {
+	s := newStanding(2)
+	for i, tc := range []struct{ now, until float64 }{
+		{100, 100 + 4*50}, {1000, 1000 + 8*50}, {2000, 2000 + 16*50},
+	} {
+		if s.bar(1, tc.now, 50); !s.barred(1, tc.until-1) || s.barred(1, tc.until) || s.barred(0, tc.now) {
+			t.Errorf("time %d: barred until %v, want %v, and the other one not at all", i+1, s.Barred, tc.until)
+		}
+	}
+}
+
+// The upper end of the 90 % prediction interval for one more value: mean + t s √(1 + 1/n), where t is the 95 % quantile of n - 1 degrees
+// of freedom, 6.3138 and 2.9200 for 1 and 2.
+func TestHighest(t *testing.T) {
+	for name, tc := range map[string]struct {
+		sample []float64
+		want   float64
+	}{
+		"two values":   {[]float64{1, 3}, 2 + 6.3138*math.Sqrt2*math.Sqrt(1+1/2.)},
+		"three values": {[]float64{12, 8, 10}, 10 + 2.9200*2*math.Sqrt(1+1/3.)},
+		"all alike":    {[]float64{7, 7, 7}, 7},
+	} {
+		if got := highest(tc.sample); math.Abs(got-tc.want) > 1e-3 {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// The bound is mean - √(2 variance ln(all)/weight), of all jobs and those of the candidate.
+func TestLowerBound(t *testing.T) {
+	for name, tc := range map[string]struct {
+		weight, sum, squares []float64
+		want                 float64
+	}{
+		"one of three":                  {[]float64{4, 2, 1}, []float64{8, 0, 0}, []float64{20, 0, 0}, 2 - math.Sqrt(2*1*math.Log(7)/4)},
+		"it alone":                      {[]float64{2, 0, 0}, []float64{6, 0, 0}, []float64{26, 0, 0}, 3 - math.Sqrt(2*4*math.Log(2)/2)},
+		"all cost the same":             {[]float64{4, 2, 1}, []float64{8, 0, 0}, []float64{16, 0, 0}, 2},
+		"rounded to less than the same": {[]float64{4, 2, 1}, []float64{8, 0, 0}, []float64{15.9, 0, 0}, 2},
+		"a job and a half":              {[]float64{1.5, 0, 0}, []float64{3, 0, 0}, []float64{7.5, 0, 0}, 2 - math.Sqrt(2*1*math.Log(1.5)/1.5)},
+		"half a job":                    {[]float64{0.5, 0, 0}, []float64{1, 0, 0}, []float64{2.5, 0, 0}, 2},
+		"less than that":                {[]float64{0.4, 9, 9}, []float64{1, 9, 9}, []float64{2.5, 9, 9}, math.Inf(-1)},
+		"nothing":                       {[]float64{0, 9, 9}, []float64{0, 9, 9}, []float64{0, 9, 9}, math.Inf(-1)},
+	} {
+		b := bandit{Weight: tc.weight, Sum: tc.sum, Squares: tc.squares}
+		if got := b.bound(0); got != tc.want && !(math.Abs(got-tc.want) < 1e-12) {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}

@@ -304,8 +304,8 @@ func (idle) Respond(_ context.Context, v *core.View, jobs []*core.Job) ([]core.R
 	for _, j := range jobs {
 		responses = append(responses, core.Response{
 			Job: j.ID, MinReplicas: 1, MaxReplicas: 2, RemainingWork: 100 - float64(v.Round),
-			Curves: []core.Curve{{OneNode: []float64{0.1, 0.2}, ManyNodes: []float64{0, 0.15}}},
-			Unlike: &core.UnlikeRates{Alone: []float64{0.1, 0.3}, SyncSeconds: []float64{0, 0.5}},
+			Curves:     []core.Curve{{OneNode: []float64{0.1, 0.2}, ManyNodes: []float64{0, 0.15}}},
+			MixedTypes: &core.MixedTypeRates{SingleDeviceRates: []float64{0.1, 0.3}, SyncSeconds: []float64{0, 0.5}},
 		})
 	}
 	return responses, nil
@@ -372,12 +372,12 @@ func (m curveMirrored) AdmitCandidates(ctx context.Context, v *core.View, admitt
 	var lines []string
 	for _, c := range append(slices.Clone(admitted), waiting...) {
 		r := c.Response
-		lines = append(lines, fmt.Sprintf("%d %d %d %d %s", c.ID, r.Job, r.MinReplicas, r.MaxReplicas, bits(r.RemainingWork, r.Alone)))
+		lines = append(lines, fmt.Sprintf("%d %d %d %d %s", c.ID, r.Job, r.MinReplicas, r.MaxReplicas, bits(r.RemainingWork, r.SingleDeviceRate)))
 		for _, curve := range r.Curves {
 			lines = append(lines, bits(curve.OneNode...)+"|"+bits(curve.ManyNodes...))
 		}
-		if u := r.Unlike; u != nil {
-			lines = append(lines, bits(u.Alone...)+"|"+bits(u.SyncSeconds...))
+		if u := r.MixedTypes; u != nil {
+			lines = append(lines, bits(u.SingleDeviceRates...)+"|"+bits(u.SyncSeconds...))
 		}
 	}
 	want := strings.Join(lines, "\n")
@@ -416,8 +416,8 @@ func (e echoed) Allocate(ctx context.Context, v *core.View, candidates []core.Ca
 			want = append(append(want, float64(len(curve.OneNode))), curve.OneNode...)
 			want = append(append(want, float64(len(curve.ManyNodes))), curve.ManyNodes...)
 		}
-		if r.Unlike != nil {
-			want = append(append(want, r.Unlike.Alone...), r.Unlike.SyncSeconds...)
+		if r.MixedTypes != nil {
+			want = append(append(want, r.MixedTypes.SingleDeviceRates...), r.MixedTypes.SyncSeconds...)
 		}
 		var got []float64
 		for _, seat := range g.Proposed {
@@ -534,9 +534,9 @@ func describe(v *core.View) string {
 			for _, on := range j.StepTimes.Types {
 				line(on.Accelerator, bits(on.OneNode...)+"|"+bits(on.ManyNodes...))
 			}
-			if u := j.StepTimes.Unlike; u != nil {
+			if u := j.StepTimes.MixedTypes; u != nil {
 				var alone []string
-				for _, a := range u.Alone {
+				for _, a := range u.SingleDeviceTimes {
 					alone = append(alone, a.Accelerator+" "+bits(a.Seconds))
 				}
 				line(joined(alone))

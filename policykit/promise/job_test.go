@@ -72,7 +72,7 @@ func TestOf(t *testing.T) {
 			t.Parallel()
 			job := core.NewJob(&tc.spec)
 			job.Held, job.ProgressAsOf, job.Progress, job.ProgressRate = tc.held, tc.asOf, tc.did, tc.rate
-			got, buffer := Of(&core.Candidate{Job: job, Response: &tc.response}, &core.Cluster{Accelerators: []string{"gpu"}}, core.AnyAccelerator, 20, 2, tc.most, Powers, tc.buffer)
+			got, buffer := NewJob(&core.Candidate{Job: job, Response: &tc.response}, &core.Cluster{Accelerators: []string{"gpu"}}, core.AnyAccelerator, 20, 2, tc.most, PowersOfTwo, tc.buffer)
 			if diff := gocmp.Diff(tc.want, got, cmpopts.EquateNaNs()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -165,25 +165,25 @@ func TestLevels(t *testing.T) {
 		levels   string
 		want     []Level
 	}{
-		"powers":             {core.Response{MinReplicas: 1, MaxReplicas: 6, Curves: curve(1, 2, 3, 4, 5, 6)}, 8, Powers, []Level{{1, 1}, {2, 2}, {4, 4}}},
-		"all":                {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(1, 2, 3, 4)}, 8, All, []Level{{1, 1}, {2, 2}, {3, 3}, {4, 4}}},
-		"faster ones only":   {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(3, 2, 3, 4)}, 8, All, []Level{{1, 3}, {4, 4}}},
-		"times the least":    {core.Response{MinReplicas: 3, MaxReplicas: 12, Curves: curve(1, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)}, 64, Powers, []Level{{3, 3}, {6, 6}, {12, 12}}},
-		"as many as can be":  {core.Response{MinReplicas: 1, MaxReplicas: 8, Curves: curve(1, 2, 3, 4, 5, 6, 7, 8)}, 3, Powers, []Level{{1, 1}, {2, 2}}},
-		"times what it runs": {core.Response{MinReplicas: 1, MaxReplicas: 6, Curves: curve(0, 0, 3, 4, 5, 6)}, 8, Powers, []Level{{3, 3}, {6, 6}}},
-		"the slowest first":  {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(1, 3), curve(2, 4)[0])}, 8, Powers, []Level{{1, 1}, {2, 3}}},
-		"those it runs with": {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(0, 2, 0, 4)}, 8, Powers, []Level{{2, 2}, {4, 4}}},
-		"declared seconds":   {core.Response{MinReplicas: 2, MaxReplicas: 2}, 8, Powers, []Level{{2, 1}}},
-		"the slowest type":   {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(2, 4), curve(1, 3)[0], curve(1, 1)[0])}, 8, Powers, []Level{{1, 1}, {2, 3}}},
-		"types it runs on":   {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(0, 0), curve(5, 6)[0])}, 8, Powers, []Level{{1, 5}, {2, 6}}},
-		"nowhere known":      {core.Response{MinReplicas: 2, MaxReplicas: 4, Curves: curve(0, 0, 0, 0)}, 8, Powers, []Level{{2, math.NaN()}}},
+		"powers":             {core.Response{MinReplicas: 1, MaxReplicas: 6, Curves: curve(1, 2, 3, 4, 5, 6)}, 8, PowersOfTwo, []Level{{1, 1}, {2, 2}, {4, 4}}},
+		"all":                {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(1, 2, 3, 4)}, 8, AllLevels, []Level{{1, 1}, {2, 2}, {3, 3}, {4, 4}}},
+		"faster ones only":   {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(3, 2, 3, 4)}, 8, AllLevels, []Level{{1, 3}, {4, 4}}},
+		"times the least":    {core.Response{MinReplicas: 3, MaxReplicas: 12, Curves: curve(1, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)}, 64, PowersOfTwo, []Level{{3, 3}, {6, 6}, {12, 12}}},
+		"as many as can be":  {core.Response{MinReplicas: 1, MaxReplicas: 8, Curves: curve(1, 2, 3, 4, 5, 6, 7, 8)}, 3, PowersOfTwo, []Level{{1, 1}, {2, 2}}},
+		"times what it runs": {core.Response{MinReplicas: 1, MaxReplicas: 6, Curves: curve(0, 0, 3, 4, 5, 6)}, 8, PowersOfTwo, []Level{{3, 3}, {6, 6}}},
+		"the slowest first":  {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(1, 3), curve(2, 4)[0])}, 8, PowersOfTwo, []Level{{1, 1}, {2, 3}}},
+		"those it runs with": {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(0, 2, 0, 4)}, 8, PowersOfTwo, []Level{{2, 2}, {4, 4}}},
+		"declared seconds":   {core.Response{MinReplicas: 2, MaxReplicas: 2}, 8, PowersOfTwo, []Level{{2, 1}}},
+		"the slowest type":   {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(2, 4), curve(1, 3)[0], curve(1, 1)[0])}, 8, PowersOfTwo, []Level{{1, 1}, {2, 3}}},
+		"types it runs on":   {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(0, 0), curve(5, 6)[0])}, 8, PowersOfTwo, []Level{{1, 5}, {2, 6}}},
+		"nowhere known":      {core.Response{MinReplicas: 2, MaxReplicas: 4, Curves: curve(0, 0, 0, 0)}, 8, PowersOfTwo, []Level{{2, math.NaN()}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster := &core.Cluster{Accelerators: []string{"t4", "v100", "forbidden"}}
 			job := core.NewJob(&core.JobSpec{Requested: tc.response.MinReplicas, TotalWork: 10, Accelerators: []string{"t4", "v100"}})
 			tc.response.RemainingWork = 10
-			j, _ := Of(&core.Candidate{Job: job, Response: &tc.response}, cluster, core.AnyAccelerator, 0, 8, tc.most, tc.levels, nil)
+			j, _ := NewJob(&core.Candidate{Job: job, Response: &tc.response}, cluster, core.AnyAccelerator, 0, 8, tc.most, tc.levels, nil)
 			if diff := gocmp.Diff(tc.want, j.Levels, cmpopts.EquateNaNs()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

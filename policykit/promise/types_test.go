@@ -63,7 +63,7 @@ func TestTypesOfAJob(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := Ledger{Levels: Powers}
+			l := Ledger{Levels: PowersOfTwo}
 			v := onTypes(tc.pools...)
 			l.Collect(v, nil)
 			for what, got := range map[string][]Job{"types": l.Types(v, &tc.job, nil), "hoped": l.Hoped(v, &tc.job, make([]Job, 1))[1:]} {
@@ -104,7 +104,7 @@ func TestBinsOfOneType(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := Ledger{Levels: Powers}
+			l := Ledger{Levels: PowersOfTwo}
 			l.Collect(&core.View{Cluster: &core.Cluster{Accelerators: []string{"t4", "v100"}, Nodes: tc.nodes, Pools: tc.pools}}, nil)
 			if got := l.Bins(); got != tc.want {
 				t.Errorf("%d, want %d", got, tc.want)
@@ -136,7 +136,7 @@ func TestPlansOnTypes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := Ledger{Levels: Powers}
+			l := Ledger{Levels: PowersOfTwo}
 			l.Collect(onTypes(), tc.jobs)
 			for range 2 { // nothing is left of what was planned before
 				l.Plan()
@@ -156,7 +156,7 @@ func TestAlikeOnTwoTypes(t *testing.T) {
 	t.Parallel()
 	c := typed(0, nil)
 	c.Response.Curves = c.Response.Curves[:1]
-	l := Ledger{Levels: Powers}
+	l := Ledger{Levels: PowersOfTwo}
 	l.Collect(onTypes(), []core.Candidate{c})
 	l.Plan()
 	if e := l.Jobs()[0]; e.Bin != 0 || !l.Hopes(e) || l.Earliest(&e.Types()[1]) != 8 || l.FreeFor(&e.Types()[1]) != 40 || l.FreeFor(&e.Job) != 40-12 {
@@ -183,7 +183,7 @@ func TestRecallOnTypes(t *testing.T) {
 			first, second := typed(0, []string{"t4", "v100"}), typed(1, []string{"v100"})
 			first.Pinned, second.DeadlineSeconds = tc.pinned, 21
 			second.Response.MinReplicas, second.Response.RemainingWork = 2, 60
-			l := Ledger{Levels: Powers}
+			l := Ledger{Levels: PowersOfTwo}
 			l.Collect(onTypes(), []core.Candidate{first, second})
 			for range 2 {
 				l.Plan()
@@ -206,7 +206,7 @@ func TestRecallOnTypes(t *testing.T) {
 // A pinned job without a plan keeps what is free until it is done, instead of what it was to keep before.
 func TestKeep(t *testing.T) {
 	t.Parallel()
-	l := Ledger{Levels: Powers}
+	l := Ledger{Levels: PowersOfTwo}
 	l.Collect(onTypes(), []core.Candidate{typed(0, []string{"v100"})}) // one from 14 s on
 	l.Plan()
 	c := typed(1, []string{"v100"})
@@ -244,7 +244,7 @@ func TestPlansOfFurtherTypes(t *testing.T) {
 	c := typed(0, []string{"v100"})
 	c.Response.MinReplicas = 2
 	c.Response.Curves[1].ManyNodes = []float64{0, 1, 1, 1}
-	l := Ledger{Planner: Planner{Overhead: 1}, Levels: Powers}
+	l := Ledger{Planner: Planner{Overhead: 1}, Levels: PowersOfTwo}
 	for range 2 {
 		l.Collect(v, []core.Candidate{c})
 		l.Plan()

@@ -38,7 +38,7 @@ func (f *forecastOutlets) publish(forecast *twin.Forecast) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.board != nil {
-		f.board.Foretell(outlooksOf(forecast))
+		f.board.SetForecasts(outlooksOf(forecast))
 		f.live.SetForecast(metricsOf(forecast))
 	}
 	if f.reporter != nil {
@@ -66,7 +66,7 @@ func (f *forecastOutlets) publishNone(why string) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.board != nil {
-		f.board.ForetellNothing(why)
+		f.board.SetNoForecast(why)
 		f.live.SetForecast(nil)
 	}
 }
