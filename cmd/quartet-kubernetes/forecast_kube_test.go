@@ -219,7 +219,7 @@ func TestForecastOfACluster(t *testing.T) {
 			if diff := cmp.Diff(tc.notes, f.Notes); diff != "" {
 				t.Errorf("notes (-want +got):\n%s", diff)
 			}
-			if !strings.HasPrefix(stderr, "as the cluster is now, of 16 simulated futures\n") {
+			if !strings.HasPrefix(stderr, "as the cluster is now, from 16 simulated futures\n") {
 				t.Errorf("%s", stderr)
 			}
 		})
