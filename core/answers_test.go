@@ -233,7 +233,7 @@ func TestWrongNumbersOfABackendAreRefused(t *testing.T) {
 	for name, wrong := range wrongAmounts {
 		cases["pass_seconds "+name] = core.Event{Kind: core.JobMeasured, Measurement: core.Measurement{PassSeconds: wrong}}
 		cases["step_seconds "+name] = core.Event{Kind: core.JobMeasured, Measurement: core.Measurement{StepSeconds: wrong}}
-		cases["gradient square "+name] = core.Event{Kind: core.JobMeasured, Gradients: core.Gradients{Square: wrong}}
+		cases["gradient square "+name] = core.Event{Kind: core.JobMeasured, Gradients: core.Gradients{SquaredNorm: wrong}}
 		cases["gradient variance "+name] = core.Event{Kind: core.JobMeasured, Gradients: core.Gradients{Variance: wrong}}
 		cases["progress "+name] = core.Event{Kind: core.JobProgressed, Progress: wrong}
 		cases["rate "+name] = core.Event{Kind: core.JobProgressed, Rate: wrong}

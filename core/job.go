@@ -207,7 +207,7 @@ type Measurement struct {
 // Gradients are the statistics of a job's gradient at its initial batch: the squared norm of its expectation, and the
 // trace of its covariance.
 type Gradients struct {
-	Square   float64 // |g|²
+	SquaredNorm   float64 // |g|²
 	Variance float64 // tr(Σ), at the initial batch
 }
 

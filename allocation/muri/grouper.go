@@ -20,7 +20,7 @@ type Job struct {
 	Group   int32   // the same number above 0 for jobs that run together now; 0 for none. Only Steady asks
 
 	Class    int32   // jobs of different classes are in no group
-	Alone    bool    // it is in no group
+	ExclusiveSeconds    bool    // it is in no group
 	MemoryGB float64 // that it needs of each device; jobs that differ in it are not alike
 }
 
@@ -169,7 +169,7 @@ func (g *Grouper) candidates(jobs []Job, devices int) (need int) {
 			most = 1
 		}
 		for k, n := i, 0; k < len(jobs) && n < most; k++ {
-			if !g.taken[k] && (k == i || jobs[k].Devices == size && jobs[k].Class == b.class && !jobs[k].Alone) {
+			if !g.taken[k] && (k == i || jobs[k].Devices == size && jobs[k].Class == b.class && !jobs[k].ExclusiveSeconds) {
 				g.taken[k] = true
 				b.groups = append(b.groups, team{jobs: [interference.MaxInterleaved]int32{int32(k)}, n: 1})
 				need += size
@@ -183,7 +183,7 @@ func (g *Grouper) candidates(jobs []Job, devices int) (need int) {
 // bin is that of a job.
 func (g *Grouper) bin(j *Job) *bin {
 	for i := range g.bins[:g.used] {
-		if b := &g.bins[i]; b.alone == j.Alone && (b.alone || b.devices == j.Devices && b.class == j.Class) {
+		if b := &g.bins[i]; b.alone == j.ExclusiveSeconds && (b.alone || b.devices == j.Devices && b.class == j.Class) {
 			return b
 		}
 	}
@@ -192,7 +192,7 @@ func (g *Grouper) bin(j *Job) *bin {
 	}
 	b := &g.bins[g.used]
 	g.used++
-	b.devices, b.class, b.alone, b.groups = j.Devices, j.Class, j.Alone, b.groups[:0]
+	b.devices, b.class, b.alone, b.groups = j.Devices, j.Class, j.ExclusiveSeconds, b.groups[:0]
 	return b
 }
 

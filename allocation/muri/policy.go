@@ -214,7 +214,7 @@ func (p *policy) list(v *core.View, candidates []core.Candidate, ranks []queue.R
 		}
 		p.jobs = append(p.jobs, Job{
 			Devices: p.replicas(v, c), Stages: c.Iteration, Seconds: c.Iteration.ExclusiveSeconds(), Group: runsAt(c.Job),
-			Class: p.classOf(c.JobSpec), MemoryGB: c.DeviceMemoryGB, Alone: c.Iteration.Seconds() == 0,
+			Class: p.classOf(c.JobSpec), MemoryGB: c.DeviceMemoryGB, ExclusiveSeconds: c.Iteration.Seconds() == 0,
 		})
 		p.specs, p.slots = append(p.specs, c.JobSpec), append(p.slots, r.Index)
 	}

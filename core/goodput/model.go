@@ -80,8 +80,8 @@ type Gradients core.Gradients
 // Gain is the progress of one step at scale times the initial batch, in steps at the initial batch: between 1 and
 // scale. It is 1 when the statistics say nothing.
 func (g Gradients) Gain(scale float64) float64 {
-	if below := g.Variance/scale + g.Square; below > 0 {
-		return (g.Variance + g.Square) / below
+	if below := g.Variance/scale + g.SquaredNorm; below > 0 {
+		return (g.Variance + g.SquaredNorm) / below
 	}
 	return 1
 }

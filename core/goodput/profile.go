@@ -159,7 +159,7 @@ func (p *Profile) NoiseScale(progress float64) float64 {
 // Gradients are statistics with the noise scale of an epoch, counted from 0; their squared norm, of which a noise scale
 // tells nothing, is 1.
 func (p *Profile) Gradients(epoch int) Gradients {
-	return Gradients{Square: 1, Variance: p.NoiseScale(p.middle(epoch)) / float64(p.Batch.Initial)}
+	return Gradients{SquaredNorm: 1, Variance: p.NoiseScale(p.middle(epoch)) / float64(p.Batch.Initial)}
 }
 
 // Faster is an application that does the same in less time: each pass and each synchronisation takes a part of it.

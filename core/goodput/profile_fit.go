@@ -121,7 +121,7 @@ func (p *Profile) epochNoise(trainings []Training, epoch int) float64 {
 // gain is that of a step at a batch under a noise scale.
 func (p *Profile) gain(batch int, noise float64) float64 {
 	initial := float64(p.Batch.Initial)
-	return Gradients{Square: 1, Variance: noise / initial}.Gain(float64(batch) / initial)
+	return Gradients{SquaredNorm: 1, Variance: noise / initial}.Gain(float64(batch) / initial)
 }
 
 func (p *Profile) timeErrors(seen []core.Measurement) (pass, step float64) {

@@ -335,7 +335,7 @@ func (p Polytope) sample() Polytope {
 // stand for slopes, for there to be a level.
 func (t *targets) sample() targets {
 	if t.finish != nil {
-		return targets{finish: &Finish{every(t.finish.Elapsed), every(t.finish.Remaining), every(t.finish.Alone)}}
+		return targets{finish: &Finish{every(t.finish.Elapsed), every(t.finish.Remaining), every(t.finish.Exclusive)}}
 	}
 	small := targets{floor: every(t.floor), slope: every(t.slope)}
 	if small.slope != nil && !slices.ContainsFunc(small.slope, func(v float64) bool { return v > 0 }) {

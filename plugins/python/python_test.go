@@ -267,7 +267,7 @@ func TestReportsAreEqual(t *testing.T) {
 	measured := func(i int) core.Measurement {
 		return core.Measurement{Accelerator: []string{"t4", ""}[i%2], Nodes: 1 + i%3, Replicas: 1 + i%4, PerDevice: 32 << (i % 2), PassSeconds: 0.1 * float64(i), StepSeconds: 0.3 * float64(i)}
 	}
-	truth := &core.Truth{Measurements: []core.Measurement{measured(1), measured(2)}, Gradients: core.Gradients{Square: 0.1, Variance: 0.7}}
+	truth := &core.Truth{Measurements: []core.Measurement{measured(1), measured(2)}, Gradients: core.Gradients{SquaredNorm: 0.1, Variance: 0.7}}
 	gains := &core.Sensitivity{
 		Base: core.Resources{CPUs: 3, MemoryGB: 62.5}, Ideal: core.Resources{CPUs: 12, MemoryGB: 40}, Speedup: 1.7, IterationSeconds: 0.3,
 		CPUs: []float64{1, 3}, MemoryGB: []float64{20, 62.5}, Speeds: [][]float64{{0.4, 0.5}, {0.8, 1}},
@@ -287,7 +287,7 @@ func TestReportsAreEqual(t *testing.T) {
 			i := id*id + job
 			events = append(events, core.Event{
 				Kind: core.JobMeasured, AtSeconds: now, Job: core.JobID(job), Measurement: measured(i),
-				Gradients: core.Gradients{Square: 1 / float64(i), Variance: float64(i)},
+				Gradients: core.Gradients{SquaredNorm: 1 / float64(i), Variance: float64(i)},
 			})
 		}
 		if err := p.Round(t.Context(), core.Observation{NowSeconds: now, Events: events}, idle{}); err != nil {
@@ -544,7 +544,7 @@ func describe(v *core.View) string {
 			}
 		}
 		measurements := func(kind string, measured []core.Measurement, g core.Gradients) {
-			line(kind, bits(g.Square, g.Variance))
+			line(kind, bits(g.SquaredNorm, g.Variance))
 			for _, m := range measured {
 				line(m.Accelerator, m.Nodes, m.Replicas, m.PerDevice, bits(m.PassSeconds, m.StepSeconds))
 			}

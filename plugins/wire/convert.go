@@ -208,11 +208,11 @@ func measurementsFrom(list []*stagev1.Measurement) []core.Measurement {
 }
 
 func gradientsTo(g core.Gradients) *stagev1.Gradients {
-	return &stagev1.Gradients{Square: g.Square, Variance: g.Variance}
+	return &stagev1.Gradients{Square: g.SquaredNorm, Variance: g.Variance}
 }
 
 func gradientsFrom(m *stagev1.Gradients) core.Gradients {
-	return core.Gradients{Square: m.GetSquare(), Variance: m.GetVariance()}
+	return core.Gradients{SquaredNorm: m.GetSquare(), Variance: m.GetVariance()}
 }
 
 func batchStepsTo(steps []core.BatchSteps) []*stagev1.BatchSteps {
