@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	forecastJobs  = flag.Int("forecast.jobs", 12, "jobs of each run of TestLiveForecast; of 40 and more the first band is to hold for 3 of 4")
+	forecastJobs  = flag.Int("forecast.jobs", 12, "jobs of each run of TestLiveForecasts; of 40 and more the first band is to hold for 3 of 4")
 	forecastSpeed = flag.Float64("forecast.speedup", 40, "seconds of the run that pass in one")
 	forecastSeed  = flag.Uint64("forecast.seed", 1, "seed of the jobs")
 )
@@ -139,7 +139,7 @@ func heldOf(shown map[string][]endBand, ends map[string]float64) (h bandsHeld) {
 
 // What a run on real machines shows of the ends of its jobs while it goes on comes true as often as it says. A few jobs on a busy machine only tell that
 // it is shown at all and is not absurd.
-func TestLiveForecast(t *testing.T) {
+func TestLiveForecasts(t *testing.T) {
 	needsProcesses(t)
 	least, allocations := 0.25, []string{"fifo"} // on a busy machine jobs that LAS preempts in each round may not come to an end
 	if *forecastJobs >= 40 {
