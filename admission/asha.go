@@ -10,13 +10,20 @@ import (
 
 // ASHAConfig configures NewASHA.
 type ASHAConfig struct {
-	Metrics   []string      `config:"metrics" doc:"an experiment is judged by the first of these that its trials report"`
-	Goal      string        `config:"goal" doc:"which values are better; auto knows metrics with a word such as loss, error, accuracy or score in their names" enum:"auto|minimize|maximize"`
-	First     float64       `config:"first" doc:"step of the first rung; each further one is at reduction times the step" min:"0"`
-	Reduction int           `config:"reduction" doc:"of the trials at a rung one of so many goes on" min:"2" max:"1000"`
-	MaxStep   float64       `config:"max_step" doc:"step that trials come to at most: there is no rung from there on; 0 for not known" min:"0"`
-	Variant   string        `config:"variant" doc:"what becomes of a trial that is not among the best at its rung: stop ends it, promote has it wait until it is" enum:"stop|promote"`
-	Patience  time.Duration `config:"patience" doc:"how long nothing is to happen in an experiment before trials that wait are settled by the results that there are; a search that submits its next trial late needs more" min:"0s"`
+	// Metrics are names of metrics; the first that is reported is the one that counts.
+	Metrics []string `config:"metrics" doc:"an experiment is judged by the first of these that its trials report"`
+	// Goal says whether lower or higher values are better; auto decides by the name of the metric.
+	Goal string `config:"goal" doc:"which values are better; auto knows metrics with a word such as loss, error, accuracy or score in their names" enum:"auto|minimize|maximize"`
+	// First is the step of the first rung.
+	First float64 `config:"first" doc:"step of the first rung; each further one is at reduction times the step" min:"0"`
+	// Reduction is how many trials at a rung there are for each that continues.
+	Reduction int `config:"reduction" doc:"of the trials at a rung one of so many goes on" min:"2" max:"1000"`
+	// MaxStep is the last step of a trial; there is no rung from there on. 0 when unknown.
+	MaxStep float64 `config:"max_step" doc:"step that trials come to at most: there is no rung from there on; 0 for not known" min:"0"`
+	// Variant says what happens to a trial that is not among the best at its rung: stop ends it, promote lets it wait.
+	Variant string `config:"variant" doc:"what becomes of a trial that is not among the best at its rung: stop ends it, promote has it wait until it is" enum:"stop|promote"`
+	// Patience is how long an experiment stays quiet before waiting trials are settled by the results so far.
+	Patience time.Duration `config:"patience" doc:"how long nothing is to happen in an experiment before trials that wait are settled by the results that there are; a search that submits its next trial late needs more" min:"0s"`
 }
 
 // The values of ASHAConfig.

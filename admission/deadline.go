@@ -15,8 +15,10 @@ import (
 
 // DeadlineConfig configures NewDeadline.
 type DeadlineConfig struct {
+	// Overhead is how long a job stands still after each change of its devices.
 	Overhead time.Duration `config:"overhead" doc:"how long a job stands still after each change of its devices; less than it is in truth breaks promises" min:"0s"`
-	Levels   string        `config:"levels" doc:"numbers of devices that are planned with: the least that a job can run with times powers of two, or all" enum:"powers_of_two|all"`
+	// Levels says which numbers of devices are planned with: the least times powers of two, or all.
+	Levels string `config:"levels" doc:"numbers of devices that are planned with: the least that a job can run with times powers of two, or all" enum:"powers_of_two|all"`
 }
 
 // PlannedOverhead is the overhead.
@@ -45,7 +47,7 @@ func NewDeadline() core.Factory[core.Admitter] {
 			"Rounds need an interval, for plans change at its multiples. O(jobs × levels × changes of plans) a round.",
 		Source:       "ElasticFlow, ASPLOS'23",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
-	}, DeadlineConfig{Levels: promise.Powers}, func(c DeadlineConfig, _ core.Settings) (core.Admitter, error) {
+	}, DeadlineConfig{Levels: promise.PowersOfTwo}, func(c DeadlineConfig, _ core.Settings) (core.Admitter, error) {
 		return &deadline{
 			ledger:   promise.Ledger{Planner: promise.Planner{Overhead: c.Overhead.Seconds()}, Levels: c.Levels},
 			standing: core.Standing{UntilSeconds: math.Inf(1)},

@@ -55,7 +55,7 @@ type fatal interface {
 
 func newDeadline(t fatal, overhead time.Duration) *deadline {
 	t.Helper()
-	p, err := NewDeadline().New(&DeadlineConfig{Overhead: overhead, Levels: promise.Powers}, core.Settings{})
+	p, err := NewDeadline().New(&DeadlineConfig{Overhead: overhead, Levels: promise.PowersOfTwo}, core.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestDeadlineKeepsAllPromises(t *testing.T) {
 			}
 		}
 		asked, promised = asked+len(waiting), promised+len(kept)
-		again := promise.Ledger{Planner: promise.Planner{Overhead: policy.ledger.Overhead}, Levels: promise.Powers}
+		again := promise.Ledger{Planner: promise.Planner{Overhead: policy.ledger.Overhead}, Levels: promise.PowersOfTwo}
 		again.Collect(v, kept)
 		again.Plan()
 		for _, e := range again.Jobs() {

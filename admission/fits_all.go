@@ -8,8 +8,10 @@ import (
 
 // FitsAllConfig configures NewFitsAll.
 type FitsAllConfig struct {
+	// Misfits says what happens to a job that does not fit: drop rejects it, queue lets it wait.
 	Misfits string `config:"misfits" doc:"what becomes of a job that does not fit: drop rejects it, queue lets it wait" enum:"drop|queue"`
-	Batch   string `config:"batch" doc:"the batch that a job needs devices for at least: of its range the smallest, or the one that its user asked for" enum:"smallest|requested"`
+	// Batch is the batch that devices are counted for: the smallest of the range, or the requested one.
+	Batch string `config:"batch" doc:"the batch that a job needs devices for at least: of its range the smallest, or the one that its user asked for" enum:"smallest|requested"`
 }
 
 // The values of FitsAllConfig.

@@ -10,12 +10,18 @@ import (
 
 // HyperbandConfig configures NewHyperband.
 type HyperbandConfig struct {
-	Metrics   []string      `config:"metrics" doc:"an experiment is judged by the first of these that its trials report"`
-	Goal      string        `config:"goal" doc:"which values are better; auto knows metrics with a word such as loss, error, accuracy or score in their names" enum:"auto|minimize|maximize"`
-	First     float64       `config:"first" doc:"no rung is at an earlier step" min:"0"`
-	Reduction int           `config:"reduction" doc:"of the trials at a rung one of so many goes on, and the next rung is at so many times the step" min:"2" max:"1000"`
-	MaxStep   float64       `config:"max_step" doc:"step that the best trials come to" min:"0"`
-	Patience  time.Duration `config:"patience" doc:"how long nothing is to happen in an experiment before trials that wait are settled by the results that there are; a search that submits its next trial late needs more" min:"0s"`
+	// Metrics are names of metrics; the first that is reported is the one that counts.
+	Metrics []string `config:"metrics" doc:"an experiment is judged by the first of these that its trials report"`
+	// Goal says whether lower or higher values are better; auto decides by the name of the metric.
+	Goal string `config:"goal" doc:"which values are better; auto knows metrics with a word such as loss, error, accuracy or score in their names" enum:"auto|minimize|maximize"`
+	// First is the earliest step at which there is a rung.
+	First float64 `config:"first" doc:"no rung is at an earlier step" min:"0"`
+	// Reduction is how many trials at a rung there are for each that continues, and the ratio of steps from rung to rung.
+	Reduction int `config:"reduction" doc:"of the trials at a rung one of so many goes on, and the next rung is at so many times the step" min:"2" max:"1000"`
+	// MaxStep is the step that the best trials come to.
+	MaxStep float64 `config:"max_step" doc:"step that the best trials come to" min:"0"`
+	// Patience is how long an experiment stays quiet before waiting trials are settled by the results so far.
+	Patience time.Duration `config:"patience" doc:"how long nothing is to happen in an experiment before trials that wait are settled by the results that there are; a search that submits its next trial late needs more" min:"0s"`
 }
 
 // NewHyperband divides the trials of an experiment into brackets of successive halving, which differ in how early they judge.

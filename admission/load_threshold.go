@@ -8,6 +8,7 @@ import (
 
 // LoadThresholdConfig configures NewLoadThreshold.
 type LoadThresholdConfig struct {
+	// Factor is how many times the devices of ready nodes the admitted demand may reach.
 	Factor float64 `config:"factor" doc:"admitted demand may reach this many times the devices of ready nodes" min:"0"`
 }
 

@@ -9,10 +9,14 @@ import (
 
 // MedianConfig configures NewMedian.
 type MedianConfig struct {
+	// Metrics are names of metrics; the first that is reported is the one that counts.
 	Metrics []string `config:"metrics" doc:"an experiment is judged by the first of these that its trials report"`
-	Goal    string   `config:"goal" doc:"which values are better; auto knows metrics with a word such as loss, error, accuracy or score in their names" enum:"auto|minimize|maximize"`
-	Grace   float64  `config:"grace" doc:"the first step at which trials are judged" min:"0"`
-	Others  int      `config:"others" doc:"how many other trials are to have come to the step" min:"1" max:"100000"`
+	// Goal says whether lower or higher values are better; auto decides by the name of the metric.
+	Goal string `config:"goal" doc:"which values are better; auto knows metrics with a word such as loss, error, accuracy or score in their names" enum:"auto|minimize|maximize"`
+	// Grace is the first step at which trials are judged.
+	Grace float64 `config:"grace" doc:"the first step at which trials are judged" min:"0"`
+	// Others is how many other trials must have come to a step before one is judged there.
+	Others int `config:"others" doc:"how many other trials are to have come to the step" min:"1" max:"100000"`
 }
 
 // NewMedian ends trials of an experiment that do worse than half of the others did at the same step.

@@ -11,17 +11,24 @@ import (
 
 // QuotaConfig configures NewQuota.
 type QuotaConfig struct {
-	Tenants        []TenantQuota `config:"tenants" doc:"limits of single tenants; all others have the default ones"`
-	DefaultDevices int           `config:"default_devices" doc:"devices that the active jobs of a tenant not listed may demand; 0 for no limit" min:"0"`
-	DefaultJobs    int           `config:"default_jobs" doc:"jobs that a tenant not listed may have active; 0 for no limit" min:"0"`
-	DefaultShare   float64       `config:"default_share" doc:"part of the cluster's devices, CPUs and memory, each, that the active jobs of a tenant not listed may demand; 0 for no limit" min:"0" max:"1"`
+	// Tenants are limits of single tenants; all others have the default ones.
+	Tenants []TenantQuota `config:"tenants" doc:"limits of single tenants; all others have the default ones"`
+	// DefaultDevices is how many devices the active jobs of any other tenant may demand; 0 for no limit.
+	DefaultDevices int `config:"default_devices" doc:"devices that the active jobs of a tenant not listed may demand; 0 for no limit" min:"0"`
+	// DefaultJobs is how many jobs any other tenant may have active; 0 for no limit.
+	DefaultJobs int `config:"default_jobs" doc:"jobs that a tenant not listed may have active; 0 for no limit" min:"0"`
+	// DefaultShare is the part (0 to 1) of the cluster's devices, CPUs and memory that any other tenant may demand.
+	DefaultShare float64 `config:"default_share" doc:"part of the cluster's devices, CPUs and memory, each, that the active jobs of a tenant not listed may demand; 0 for no limit" min:"0" max:"1"`
 }
 
 // TenantQuota limits one tenant.
 type TenantQuota struct {
-	Name    string `config:"name" doc:"tenant the limits are for" required:"true"`
-	Devices int    `config:"devices" doc:"devices that its active jobs may demand together; 0 for no limit" min:"0"`
-	Jobs    int    `config:"jobs" doc:"jobs that it may have active; 0 for no limit" min:"0"`
+	// Name is the tenant that the limits are for.
+	Name string `config:"name" doc:"tenant the limits are for" required:"true"`
+	// Devices is how many devices its active jobs may demand together; 0 for no limit.
+	Devices int `config:"devices" doc:"devices that its active jobs may demand together; 0 for no limit" min:"0"`
+	// Jobs is how many jobs it may have active; 0 for no limit.
+	Jobs int `config:"jobs" doc:"jobs that it may have active; 0 for no limit" min:"0"`
 	// Share bounds the dominant share: the largest of the parts.
 	Share float64 `config:"share" doc:"part of the cluster's devices, CPUs and memory, each, that its active jobs may demand together, of what the cluster counts; 0 for no limit" min:"0" max:"1"`
 }

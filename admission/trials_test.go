@@ -27,7 +27,7 @@ func newExperiment(t *testing.T, f core.Factory[core.Admitter], raw map[string]a
 }
 
 // round lets happen what words say, and tells what the policy decides: "+a" submits a trial of experiment a, "3:loss@4=0.5" has job 3 report, "-3" ends it, "x3" has it
-// fail, "s3" suspends it, "p3" pins it, "t1" has the round come a second after the one before, and not a minute.
+// fail, "c3" cancels it, "s3" suspends it, "p3" pins it, "t1" has the round come a second after the one before, and not a minute.
 func (s *experiment) round(happens string) (decided []string) {
 	s.t.Helper()
 	s.v.Round++
@@ -75,6 +75,8 @@ func (s *experiment) round(happens string) (decided []string) {
 			j.Pinned = true
 		case 'x':
 			j.State = core.Failed
+		case 'c':
+			j.State = core.Cancelled
 		default:
 			j.State = core.Completed
 		}
@@ -441,5 +443,27 @@ func TestExperimentsAreForgotten(t *testing.T) {
 	p := s.policy.(*trials)
 	if len(p.groups) != quietExperiments+1 || len(p.byName) != len(p.groups) || p.byName["lives"] == nil || p.byName["e2"] != nil || p.byName["e3"] == nil {
 		t.Errorf("%d experiments are remembered", len(p.groups))
+	}
+}
+
+// A trial that completed at a rung keeps its place there. One that failed or was cancelled came to nothing, and nobody gives way to it.
+func TestTrialsGiveWayToThoseThatCompleted(t *testing.T) {
+	for how, want := range map[string][]core.JobID{"-0": {1, 2}, "x0": {2}, "c0": {2}} {
+		t.Run(how, func(t *testing.T) {
+			s := newExperiment(t, NewSuccessiveHalving(), map[string]any{"first": 1.0, "reduction": 3})
+			s.round("+a +a +a")
+			s.round("0:loss@1=1")
+			s.round(how)
+			var got []core.JobID
+			for _, line := range s.round("1:loss@1=2 2:loss@1=3") {
+				var id core.JobID
+				if _, err := fmt.Sscanf(line, "end %d", &id); err == nil {
+					got = append(got, id)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("ends %v, want %v", got, want)
+			}
+		})
 	}
 }

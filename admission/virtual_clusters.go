@@ -12,7 +12,9 @@ import (
 // VirtualClustersConfig configures NewVirtualClusters.
 type VirtualClustersConfig struct {
 	cells.Config
-	Admit  string `config:"admit" doc:"which jobs of a tenant with cells compete: fitting admits them in submission order while all that are admitted fit its cells at once, possible all that fit its idle cells alone" enum:"fitting|possible"`
+	// Admit says which jobs of a tenant with cells compete: those that fit together, or all.
+	Admit string `config:"admit" doc:"which jobs of a tenant with cells compete: fitting admits them in submission order while all that are admitted fit its cells at once, possible all that fit its idle cells alone" enum:"fitting|possible"`
+	// Others says what happens to jobs of tenants without cells: opportunistic admits them, reject rejects them.
 	Others string `config:"others" doc:"what becomes of jobs of tenants without cells: opportunistic admits them to what is left, reject rejects them" enum:"opportunistic|reject"`
 }
 

@@ -47,8 +47,9 @@ type afs struct {
 
 // bid is what a candidate has got so far, and what it asks for next.
 type bid struct {
-	elastic.Claim
-
+	work     float64 // left, in the unit of the curve; +Inf when unknown
+	most     int
+	replicas int
 	next     int     // number of replicas it asks for; 0 when it wants no more
 	seconds  float64 // until it ends with what it has
 	lengthen float64 // (S(next)-S(n))/S(next), by the device: its claim against a job that ends sooner
@@ -63,12 +64,12 @@ func (p *afs) Allocate(_ context.Context, v *core.View, candidates []core.Candid
 			break
 		}
 		b := &p.bids[winner]
-		left -= b.next - b.Replicas
-		b.Replicas = b.next
+		left -= b.next - b.replicas
+		b.replicas = b.next
 		b.ask(candidates[winner].Response, perNode, p.steps)
 	}
 	for i := range p.bids {
-		p.Of[i].Replicas = p.bids[i].Replicas
+		p.Of[i].Replicas = p.bids[i].replicas
 	}
 	return p.Grants(candidates), nil
 }
@@ -84,8 +85,9 @@ func (p *afs) open(v *core.View, candidates []core.Candidate, perNode int) int {
 	})
 	p.bids = p.bids[:0]
 	for i := range candidates {
-		b := bid{Claim: p.Of[i]}
-		if !b.Pinned {
+		claim := &p.Of[i]
+		b := bid{work: claim.Work, most: claim.Most, replicas: claim.Replicas}
+		if !claim.Pinned {
 			b.ask(candidates[i].Response, perNode, p.steps)
 		}
 		p.bids = append(p.bids, b)
@@ -95,20 +97,20 @@ func (p *afs) open(v *core.View, candidates []core.Candidate, perNode int) int {
 
 // ask works out what the job asks for on top of its replicas.
 func (b *bid) ask(r *core.Response, perNode int, steps elastic.StepsConfig) {
-	if b.Replicas == 0 {
+	if b.replicas == 0 {
 		b.next = r.MinReplicas
-		b.seconds = b.Work
+		b.seconds = b.work
 		if rate := r.Rate(core.AnyAccelerator, b.next, perNode); rate > 0 {
-			b.seconds = b.Work / rate
+			b.seconds = b.work / rate
 		}
 		b.lengthen = 1 / float64(b.next)
 		return
 	}
-	rate := r.Rate(core.AnyAccelerator, b.Replicas, perNode)
-	b.seconds = b.Work / rate
+	rate := r.Rate(core.AnyAccelerator, b.replicas, perNode)
+	b.seconds = b.work / rate
 	var next float64
-	if b.next, next = steps.Next(r, b.Replicas, b.Most, perNode); b.next > 0 {
-		devices := float64(b.next - b.Replicas)
+	if b.next, next = steps.Next(r, b.replicas, b.most, perNode); b.next > 0 {
+		devices := float64(b.next - b.replicas)
 		b.lengthen, b.shorten = (next-rate)/next/devices, (next-rate)/rate/devices
 	}
 }
@@ -118,7 +120,7 @@ func (p *afs) winner(left int) int {
 	winner := -1
 	for i := range p.bids {
 		b := &p.bids[i]
-		if b.next > 0 && b.next-b.Replicas <= left && (winner < 0 || b.beats(&p.bids[winner])) {
+		if b.next > 0 && b.next-b.replicas <= left && (winner < 0 || b.beats(&p.bids[winner])) {
 			winner = i
 		}
 	}
@@ -128,9 +130,9 @@ func (p *afs) winner(left int) int {
 // beats compares a job with one that was submitted before.
 func (b *bid) beats(earlier *bid) bool {
 	switch {
-	case b.Replicas == 0 && earlier.Replicas == 0:
+	case b.replicas == 0 && earlier.replicas == 0:
 		return b.seconds < earlier.seconds
-	case earlier.Replicas == 0 || b.Replicas > 0 && b.seconds < earlier.seconds:
+	case earlier.replicas == 0 || b.replicas > 0 && b.seconds < earlier.seconds:
 		return !(earlier.lengthen > b.shorten)
 	default:
 		return b.lengthen > earlier.shorten

@@ -19,17 +19,22 @@ const (
 
 // DRFConfig configures NewDRF.
 type DRFConfig struct {
-	By      string         `config:"by" doc:"tenant: the tenant with the smallest dominant share by its weight has its next job served, again and again; job: the job that wants the smallest dominant share comes first, whoever has what" enum:"job|tenant"`
+	// By says whose dominant shares are compared: those of tenants, or of single jobs.
+	By string `config:"by" doc:"tenant: the tenant with the smallest dominant share by its weight has its next job served, again and again; job: the job that wants the smallest dominant share comes first, whoever has what" enum:"job|tenant"`
+	// Tenants are weights of single tenants; all others have weight 1.
 	Tenants []TenantWeight `config:"tenants" doc:"weights of single tenants; all others have weight 1"`
-	Queue   string         `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
+	// Queue says what happens to the jobs behind one that does not fit; see package queue.
+	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
 }
 
-// CountsParts says that its walk does.
-func (DRFConfig) CountsParts() {}
+// CountsFractions says that its walk does.
+func (DRFConfig) CountsFractions() {}
 
 // TenantWeight is the weight of one tenant.
 type TenantWeight struct {
-	Name   string  `config:"name" doc:"the tenant" required:"true"`
+	// Name is the tenant.
+	Name string `config:"name" doc:"the tenant" required:"true"`
+	// Weight is its share against other tenants.
 	Weight float64 `config:"weight" doc:"its share against others" min:"1e-6" max:"1e6"`
 }
 

@@ -18,6 +18,7 @@ const (
 
 // EDFConfig configures NewEDF.
 type EDFConfig struct {
+	// Devices says what a job gets: the most it can run with, what it is fastest with, or what it requested.
 	Devices string `config:"devices" doc:"what a job is given: the most that it can run with, what it is fastest with, or what its user asked for; where fewer are left, the most of them that it can run with" enum:"most|fastest|requested"`
 }
 

@@ -14,6 +14,7 @@ import (
 
 // ElasticDPConfig configures NewElasticDP.
 type ElasticDPConfig struct {
+	// Strict lets a job that does not fit hold back those behind it.
 	Strict bool `config:"strict" doc:"a job that does not fit holds back those behind it; otherwise they are tried"`
 }
 
@@ -135,8 +136,8 @@ func (p *elasticDP) stops(candidates []core.Candidate) bool {
 // addLevels adds the numbers of devices that a job can run on, and its speed-up on each.
 func addLevels(all []optim.Share, c *core.Candidate, most, perNode int) []optim.Share {
 	base := math.NaN()
-	if c.Response.Alone > 0 {
-		base = c.Response.Alone
+	if c.Response.SingleDeviceRate > 0 {
+		base = c.Response.SingleDeviceRate
 	}
 	from := len(all)
 	for k := c.Response.MinReplicas; k <= most; k++ {

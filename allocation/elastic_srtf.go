@@ -11,6 +11,7 @@ import (
 
 // ElasticSRTFConfig configures NewElasticSRTF.
 type ElasticSRTFConfig struct {
+	// StepTimes reads the true step times and steps left of a profiled job where elasticity tells no curve.
 	StepTimes bool `config:"step_times" doc:"read the true step times and steps left of a profiled job whose curve elasticity does not tell; a real backend has none: there the declared work counts as seconds"`
 }
 

@@ -13,6 +13,7 @@ import (
 type ElasticTiresiasConfig struct {
 	feedback.QueuesConfig
 	elastic.StepsConfig
+	// CompactAbove is how many jobs may be left without devices before those behind the first queue are held to their least number.
 	CompactAbove int `config:"compact_above" doc:"when more jobs than this are left without devices, those of all queues but the first are held to their least number" min:"0"`
 }
 

@@ -10,12 +10,14 @@ import (
 
 // FIFOConfig configures NewFIFO.
 type FIFOConfig struct {
-	Queue      string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
-	Preemptive bool   `config:"preemptive" doc:"let a job take the devices of those that run and were submitted after it"`
+	// Queue says what happens to the jobs behind one that does not fit; see package queue.
+	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
+	// Preemptive lets a job take the devices of running jobs that were submitted after it.
+	Preemptive bool `config:"preemptive" doc:"let a job take the devices of those that run and were submitted after it"`
 }
 
-// CountsParts says that its walk does.
-func (FIFOConfig) CountsParts() {}
+// CountsFractions says that its walk does.
+func (FIFOConfig) CountsFractions() {}
 
 // NewFIFO serves jobs in submission order and, unless it is preemptive, never takes devices away from one that runs. A job that lost
 // its devices with a node waits in its old place. O(candidates) a round.

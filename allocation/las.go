@@ -11,14 +11,18 @@ import (
 
 // LASConfig configures NewLAS.
 type LASConfig struct {
-	Service         string        `config:"service" doc:"what counts as service: device_time is seconds times devices, wall_time seconds alone" enum:"device_time|wall_time"`
-	QuantumSeconds  float64       `config:"quantum_seconds" doc:"service is compared in whole multiples of this, so that jobs within one do not take turns; in device-seconds, or in seconds where service is wall_time; 0 compares it exactly" min:"0"`
+	// Service says what counts as service: queue.DeviceTime or queue.WallTime.
+	Service string `config:"service" doc:"what counts as service: device_time is seconds times devices, wall_time seconds alone" enum:"device_time|wall_time"`
+	// QuantumSeconds is the multiple in which service is compared, in device-seconds, or seconds with wall time; 0 compares it exactly.
+	QuantumSeconds float64 `config:"quantum_seconds" doc:"service is compared in whole multiples of this, so that jobs within one do not take turns; in device-seconds, or in seconds where service is wall_time; 0 compares it exactly" min:"0"`
+	// StarvationAfter is the wait since it last ran after which a job comes first; 0 for never.
 	StarvationAfter time.Duration `config:"starvation_after" doc:"a job that has waited this long since it last ran comes first, the longest wait ahead; 0 for never" min:"0"`
-	Queue           string        `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
+	// Queue says what happens to the jobs behind one that does not fit; see package queue.
+	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
 }
 
-// CountsParts says that its walk does.
-func (LASConfig) CountsParts() {}
+// CountsFractions says that its walk does.
+func (LASConfig) CountsFractions() {}
 
 // LeastTurn is the quantum of a job on one device.
 func (c LASConfig) LeastTurn() (seconds float64, setting string, turns bool) {

@@ -11,15 +11,20 @@ import (
 
 // SRTFConfig configures NewSRTF.
 type SRTFConfig struct {
-	Preemptive     bool   `config:"preemptive" doc:"let a shorter job take the devices of a longer one that runs"`
-	WeighByDevices bool   `config:"weigh_by_devices" doc:"order by remaining seconds times replicas (shortest service first) instead of remaining seconds"`
-	Queue          string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
-	StepTimes      bool   `config:"step_times" doc:"read the true step times and steps left of a profiled job whose curve elasticity does not tell; a real backend has none: there the declared work counts as seconds"`
-	Speed          string `config:"speed" doc:"how fast a job is reckoned to be that is sensitive to CPUs and memory: base, as with the part of them that belongs to its devices; present, as with what it has if it runs, and with what it runs best with if it waits" enum:"base|present"`
+	// Preemptive lets a shorter job take the devices of a longer one that runs.
+	Preemptive bool `config:"preemptive" doc:"let a shorter job take the devices of a longer one that runs"`
+	// WeighByDevices orders by remaining seconds times replicas instead of remaining seconds.
+	WeighByDevices bool `config:"weigh_by_devices" doc:"order by remaining seconds times replicas (shortest service first) instead of remaining seconds"`
+	// Queue says what happens to the jobs behind one that does not fit; see package queue.
+	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
+	// StepTimes reads the true step times and steps left of a profiled job where elasticity tells no curve.
+	StepTimes bool `config:"step_times" doc:"read the true step times and steps left of a profiled job whose curve elasticity does not tell; a real backend has none: there the declared work counts as seconds"`
+	// Speed says how fast a job that is sensitive to CPUs and memory is taken to be: synergy.BaseSpeed or synergy.PresentSpeed.
+	Speed string `config:"speed" doc:"how fast a job is reckoned to be that is sensitive to CPUs and memory: base, as with the part of them that belongs to its devices; present, as with what it has if it runs, and with what it runs best with if it waits" enum:"base|present"`
 }
 
-// CountsParts says that its walk does.
-func (SRTFConfig) CountsParts() {}
+// CountsFractions says that its walk does.
+func (SRTFConfig) CountsFractions() {}
 
 // Capabilities are those that reading step times needs, besides the work left.
 func (c SRTFConfig) Capabilities() []core.Capability {

@@ -203,13 +203,13 @@ func (l *loader) noteWholeDevices(c *Config) {
 	if a.ID == "" || a.Remote != nil && !a.Remote.Isolated {
 		return
 	}
-	if _, counts := settingsOf(l, a, "pipeline.allocation", l.catalog.Allocation).(core.CountsParts); counts {
+	if _, counts := settingsOf(l, a, "pipeline.allocation", l.catalog.Allocation).(core.CountsFractions); counts {
 		return
 	}
 	var others []string
 	for _, f := range l.catalog.Allocation {
 		config, problems := f.Decode(nil)
-		if _, counts := config.(core.CountsParts); counts && len(problems) == 0 {
+		if _, counts := config.(core.CountsFractions); counts && len(problems) == 0 {
 			others = append(others, f.Type)
 		}
 	}

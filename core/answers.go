@@ -37,8 +37,8 @@ func (s *state) checkResponse(component string, j *Job, r *Response) error {
 	if !amount(r.RemainingWork) && !math.IsNaN(r.RemainingWork) {
 		return s.broken(component, j.ID, RuleResponseSane, "remaining work of %v", r.RemainingWork)
 	}
-	if !amount(r.Alone) {
-		return s.broken(component, j.ID, RuleResponseSane, "a rate of %v alone", r.Alone)
+	if !amount(r.SingleDeviceRate) {
+		return s.broken(component, j.ID, RuleResponseSane, "a rate of %v alone", r.SingleDeviceRate)
 	}
 	for t := range r.Curves {
 		c := &r.Curves[t]
@@ -49,7 +49,7 @@ func (s *state) checkResponse(component string, j *Job, r *Response) error {
 			return err
 		}
 	}
-	if r.Unlike == nil {
+	if r.MixedTypes == nil {
 		return nil
 	}
 	return s.checkUnlike(component, j, r)
@@ -64,9 +64,9 @@ func (s *state) checkRates(component string, j *Job, rates []float64, where stri
 }
 
 func (s *state) checkUnlike(component string, j *Job, r *Response) error {
-	u := r.Unlike
-	if t := wrongAmount(u.Alone); t >= 0 {
-		return s.broken(component, j.ID, RuleResponseSane, "a rate of %v alone, accelerator type %d", u.Alone[t], t)
+	u := r.MixedTypes
+	if t := wrongAmount(u.SingleDeviceRates); t >= 0 {
+		return s.broken(component, j.ID, RuleResponseSane, "a rate of %v alone, accelerator type %d", u.SingleDeviceRates[t], t)
 	}
 	if i := wrongAmount(u.SyncSeconds); i >= 0 {
 		return s.broken(component, j.ID, RuleResponseSane, "synchronisation of %v s with %d replicas", u.SyncSeconds[i], i+1)

@@ -48,10 +48,10 @@ func wrongAnswers() map[string]struct {
 			r.Curves = []core.Curve{{}, {ManyNodes: []float64{0, 0, wrong}}}
 		})
 		respond("a rate alone: "+name, core.RuleResponseSane, func(r *core.Response) {
-			r.Unlike = &core.UnlikeRates{Alone: []float64{1, wrong}}
+			r.MixedTypes = &core.MixedTypeRates{SingleDeviceRates: []float64{1, wrong}}
 		})
 		respond("a time of synchronisation: "+name, core.RuleResponseSane, func(r *core.Response) {
-			r.Unlike = &core.UnlikeRates{SyncSeconds: []float64{wrong}}
+			r.MixedTypes = &core.MixedTypeRates{SyncSeconds: []float64{wrong}}
 		})
 		if name != "NaN" { // which is unknown
 			respond("remaining work: "+name, core.RuleResponseSane, func(r *core.Response) { r.RemainingWork = wrong })
@@ -137,13 +137,13 @@ func TestUncommonAnswersAreTaken(t *testing.T) {
 		"all the devices there are": {fixed: rigid{respond: func(r []core.Response) []core.Response {
 			change(&r[0])
 			r[0].Curves = []core.Curve{{OneNode: make([]float64, 8)}, {ManyNodes: []float64{0, math.MaxFloat64}}}
-			r[0].Unlike = &core.UnlikeRates{Alone: make([]float64, 2), SyncSeconds: make([]float64, 8)}
+			r[0].MixedTypes = &core.MixedTypeRates{SingleDeviceRates: make([]float64, 2), SyncSeconds: make([]float64, 8)}
 			return r
 		}}},
 		"curves longer than the cluster is wide, which jobs share": {fixed: rigid{respond: func(r []core.Response) []core.Response {
 			change(&r[0])
 			r[0].Curves = []core.Curve{{OneNode: make([]float64, 9), ManyNodes: make([]float64, 64)}}
-			r[0].Unlike = &core.UnlikeRates{SyncSeconds: make([]float64, 9)}
+			r[0].MixedTypes = &core.MixedTypeRates{SyncSeconds: make([]float64, 9)}
 			return r
 		}}},
 		"an unknown gap": {grant: grantAll{gap: math.NaN()}},
@@ -233,7 +233,7 @@ func TestWrongNumbersOfABackendAreRefused(t *testing.T) {
 	for name, wrong := range wrongAmounts {
 		cases["pass_seconds "+name] = core.Event{Kind: core.JobMeasured, Measurement: core.Measurement{PassSeconds: wrong}}
 		cases["step_seconds "+name] = core.Event{Kind: core.JobMeasured, Measurement: core.Measurement{StepSeconds: wrong}}
-		cases["gradient square "+name] = core.Event{Kind: core.JobMeasured, Gradients: core.Gradients{Square: wrong}}
+		cases["gradient square "+name] = core.Event{Kind: core.JobMeasured, Gradients: core.Gradients{SquaredNorm: wrong}}
 		cases["gradient variance "+name] = core.Event{Kind: core.JobMeasured, Gradients: core.Gradients{Variance: wrong}}
 		cases["progress "+name] = core.Event{Kind: core.JobProgressed, Progress: wrong}
 		cases["rate "+name] = core.Event{Kind: core.JobProgressed, Rate: wrong}

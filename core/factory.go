@@ -63,10 +63,10 @@ type TakesTurns interface {
 	LeastTurn() (seconds float64, setting string, turns bool)
 }
 
-// CountsParts is implemented by the Config of an allocator that counts parts of devices where jobs have parts, as queue.Walk does: others stop granting where the
+// CountsFractions is implemented by the Config of an allocator that counts parts of devices where jobs have parts, as queue.Walk does: others stop granting where the
 // devices would be used up if they were whole.
-type CountsParts interface {
-	CountsParts()
+type CountsFractions interface {
+	CountsFractions()
 }
 
 // NeedsInterval is implemented by the Config of an allocator whose turns end in rounds at an interval: without one, or with a longer one than its

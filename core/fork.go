@@ -289,8 +289,8 @@ func (r *Response) fork() *Response {
 	for i := range c.Curves {
 		c.Curves[i].OneNode, c.Curves[i].ManyNodes = slices.Clone(r.Curves[i].OneNode), slices.Clone(r.Curves[i].ManyNodes)
 	}
-	if r.Unlike != nil {
-		c.Unlike = &UnlikeRates{Alone: slices.Clone(r.Unlike.Alone), SyncSeconds: slices.Clone(r.Unlike.SyncSeconds)}
+	if r.MixedTypes != nil {
+		c.MixedTypes = &MixedTypeRates{SingleDeviceRates: slices.Clone(r.MixedTypes.SingleDeviceRates), SyncSeconds: slices.Clone(r.MixedTypes.SyncSeconds)}
 	}
 	return &c
 }

@@ -152,7 +152,7 @@ func TestTheAccountsOfAClusterThatChanges(t *testing.T) {
 	held := submit(0, 10, 2)
 	held.Held = &core.Held{
 		Seats: []core.Seat{{Node: 0, Devices: 0b0011}}, FirstStart: 1, LastChange: 4, Executed: 9, Attained: 18, Restarts: 3, Preemptions: 1,
-		Tuning: core.Tuning{BatchPerDevice: 8}, Measured: []core.Measurement{{Nodes: 1, Replicas: 2, StepSeconds: 0.5}}, Gradients: core.Gradients{Square: 3},
+		Tuning: core.Tuning{BatchPerDevice: 8}, Measured: []core.Measurement{{Nodes: 1, Replicas: 2, StepSeconds: 0.5}}, Gradients: core.Gradients{SquaredNorm: 3},
 	}
 	held.Progress, held.Rate, held.FromSeconds = 70, 2, 10
 	b := &script{observations: []core.Observation{

@@ -81,8 +81,8 @@ type Iteration struct {
 // Seconds are those of all stages together; 0 when they are unknown.
 func (i Iteration) Seconds() float64 { return i.Load + i.Compute + i.Sync }
 
-// Alone is the seconds of an iteration of a job that has its devices alone.
-func (i Iteration) Alone() float64 {
+// ExclusiveSeconds is the seconds of an iteration of a job that has its devices alone.
+func (i Iteration) ExclusiveSeconds() float64 {
 	if i.Measured > 0 {
 		return i.Measured
 	}
@@ -207,7 +207,7 @@ type Measurement struct {
 // Gradients are the statistics of a job's gradient at its initial batch: the squared norm of its expectation, and the
 // trace of its covariance.
 type Gradients struct {
-	Square   float64 // |g|²
+	SquaredNorm   float64 // |g|²
 	Variance float64 // tr(Σ), at the initial batch
 }
 

@@ -19,7 +19,7 @@ func (e *Event) check(j *Job) error {
 		}{
 			{"pass_seconds", m.PassSeconds},
 			{"step_seconds", m.StepSeconds},
-			{"gradient square", g.Square},
+			{"gradient square", g.SquaredNorm},
 			{"gradient variance", g.Variance},
 		} {
 			if !amount(v.value) {

@@ -153,30 +153,30 @@ type Response struct {
 	Curves []Curve
 	// RemainingWork is the work left in the unit of the curves; NaN when unknown.
 	RemainingWork float64
-	// Unlike is the rate on devices of different types; nil for a job that does not mix types, or when unknown.
-	Unlike *UnlikeRates
-	// Alone is the rate on one device at the best batch of the job's range, where the curves are those of a single batch: what
+	// MixedTypes is the rate on devices of different types; nil for a job that does not mix types, or when unknown.
+	MixedTypes *MixedTypeRates
+	// SingleDeviceRate is the rate on one device at the best batch of the job's range, where the curves are those of a single batch: what
 	// speed-ups are against. 0 when the curves tell it, or nobody knows.
-	Alone float64
+	SingleDeviceRate float64
 }
 
-// UnlikeRates are the rate of a job on devices of different types, each with its part of the batch: a unit of work takes
-// 1/Σ Alone seconds, and SyncSeconds more.
-type UnlikeRates struct {
-	Alone       []float64 // work per second of one device, by AcceleratorID; 0 where it cannot run
-	SyncSeconds []float64 // for a unit of work, by replicas, index r-1 for r; its length bounds the replicas
+// MixedTypeRates are the rate of a job on devices of different types, each with its part of the batch: a unit of work takes
+// 1/Σ SingleDeviceRates seconds, and SyncSeconds more.
+type MixedTypeRates struct {
+	SingleDeviceRates []float64 // work per second of one device, by AcceleratorID; 0 where it cannot run
+	SyncSeconds       []float64 // for a unit of work, by replicas, index r-1 for r; its length bounds the replicas
 }
 
 // Rate is the work per second on so many devices of each type, by AcceleratorID; 0 when it cannot run so.
-func (u *UnlikeRates) Rate(devices []int) float64 {
+func (u *MixedTypeRates) Rate(devices []int) float64 {
 	replicas, sum := 0, 0.0
 	for t, n := range devices {
-		if n > 0 && (t >= len(u.Alone) || u.Alone[t] <= 0) {
+		if n > 0 && (t >= len(u.SingleDeviceRates) || u.SingleDeviceRates[t] <= 0) {
 			return 0
 		}
 		if n > 0 {
 			replicas += n
-			sum += float64(n) * u.Alone[t]
+			sum += float64(n) * u.SingleDeviceRates[t]
 		}
 	}
 	if replicas < 1 || replicas > len(u.SyncSeconds) {

@@ -3,10 +3,10 @@ package core
 // StepTimes holds the seconds of one optimizer step at a fixed total batch on consolidated placements. Index r-1 is
 // r replicas; 0 means not possible.
 type StepTimes struct {
-	OneNode   []float64    // on any type that Types does not list
-	ManyNodes []float64    // nodes filled one after another, the last one partly
-	Types     []TypeTimes  // types with times of their own
-	Unlike    *UnlikeTimes // nil for a job that does not mix types
+	OneNode    []float64       // on any type that Types does not list
+	ManyNodes  []float64       // nodes filled one after another, the last one partly
+	Types      []TypeTimes     // types with times of their own
+	MixedTypes *MixedTypeTimes // nil for a job that does not mix types
 }
 
 // TypeTimes are the step times on one accelerator type.
@@ -15,15 +15,15 @@ type TypeTimes struct {
 	OneNode, ManyNodes []float64 // seconds by replicas, as in StepTimes
 }
 
-// UnlikeTimes tell how long a step takes on devices of different types. When each device gets its part of the batch in
+// MixedTypeTimes tell how long a step takes on devices of different types. When each device gets its part of the batch in
 // proportion to its speed, all are done after 1/Σ(1/alone) seconds, and the gradients then take SyncSeconds more.
-type UnlikeTimes struct {
-	Alone       []AloneTime // of each type that the job can run on
-	SyncSeconds []float64   // by replicas, index r-1 for r
+type MixedTypeTimes struct {
+	SingleDeviceTimes []SingleDeviceTime // of each type that the job can run on
+	SyncSeconds       []float64          // by replicas, index r-1 for r
 }
 
-// AloneTime is how long one device of a type takes for a step with the whole batch.
-type AloneTime struct {
+// SingleDeviceTime is how long one device of a type takes for a step with the whole batch.
+type SingleDeviceTime struct {
 	Accelerator string  // name of the type
 	Seconds     float64 // of one step with the whole batch
 }

@@ -6,7 +6,7 @@ import (
 )
 
 func TestUnlikeRate(t *testing.T) {
-	rates := &UnlikeRates{Alone: []float64{2, 1, 0}, SyncSeconds: []float64{0, 0.1, 0.2}}
+	rates := &MixedTypeRates{SingleDeviceRates: []float64{2, 1, 0}, SyncSeconds: []float64{0, 0.1, 0.2}}
 	for name, tc := range map[string]struct {
 		devices []int
 		want    float64

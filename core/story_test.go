@@ -43,7 +43,7 @@ func (a *accounts) ObserveRound(r *core.Report) error {
 			*last += fmt.Sprintf(", batch %d", j.Tuning.BatchPerDevice)
 		}
 		if len(j.Measured) > 0 {
-			*last += fmt.Sprintf(", measured %v s, square %v", j.Measured[0].StepSeconds, j.Gradients.Square)
+			*last += fmt.Sprintf(", measured %v s, square %v", j.Measured[0].StepSeconds, j.Gradients.SquaredNorm)
 		}
 	}
 	return nil
@@ -113,7 +113,7 @@ func TestTheAccountsOfARun(t *testing.T) {
 		{Events: []core.Event{first, submit(1, 0, 4), submit(2, 0, 2)}},
 		{NowSeconds: 60, Events: []core.Event{
 			{Kind: core.JobProgressed, Job: 0, AtSeconds: 60, Progress: 10, Rate: 0.5, FromSeconds: 20, StepsLeft: 40},
-			{Kind: core.JobMeasured, Job: 1, AtSeconds: 60, Measurement: core.Measurement{Nodes: 1, Replicas: 4, StepSeconds: 2}, Gradients: core.Gradients{Square: 3}},
+			{Kind: core.JobMeasured, Job: 1, AtSeconds: 60, Measurement: core.Measurement{Nodes: 1, Replicas: 4, StepSeconds: 2}, Gradients: core.Gradients{SquaredNorm: 3}},
 			{Kind: core.JobProgressed, Job: 1, AtSeconds: 60, Progress: 5, Rate: 0.25, FromSeconds: 0, StepsLeft: 20},
 		}},
 		{NowSeconds: 120},

@@ -121,7 +121,7 @@ func TestResponseRate(t *testing.T) {
 }
 
 func TestUnlikeRateNeedsDevices(t *testing.T) {
-	u := core.UnlikeRates{Alone: []float64{1, 3}, SyncSeconds: []float64{0, 0.25, 0}}
+	u := core.MixedTypeRates{SingleDeviceRates: []float64{1, 3}, SyncSeconds: []float64{0, 0.25, 0}}
 	for _, tc := range []struct {
 		devices []int
 		want    float64
@@ -275,8 +275,8 @@ func TestBrokenRulesTellTheAnswer(t *testing.T) {
 	}{
 		"a rate":            {respond(func(r *core.Response) { r.Curves = []core.Curve{{}, {ManyNodes: []float64{0, 1, -1}}} }), `for job "b": a rate of -1 with 3 replicas across nodes, accelerator type 1`},
 		"the first rate":    {respond(func(r *core.Response) { r.Curves = []core.Curve{{OneNode: []float64{-1}}} }), `for job "b": a rate of -1 with 1 replicas on one node, accelerator type 0`},
-		"a rate alone":      {respond(func(r *core.Response) { r.Unlike = &core.UnlikeRates{Alone: []float64{-1}} }), "a rate of -1 alone, accelerator type 0"},
-		"synchronisation":   {respond(func(r *core.Response) { r.Unlike = &core.UnlikeRates{SyncSeconds: []float64{0, -2}} }), "synchronisation of -2 s with 2 replicas"},
+		"a rate alone":      {respond(func(r *core.Response) { r.MixedTypes = &core.MixedTypeRates{SingleDeviceRates: []float64{-1}} }), "a rate of -1 alone, accelerator type 0"},
+		"synchronisation":   {respond(func(r *core.Response) { r.MixedTypes = &core.MixedTypeRates{SyncSeconds: []float64{0, -2}} }), "synchronisation of -2 s with 2 replicas"},
 		"devices not free":  {seated(core.Seat{Node: 0, Devices: 1}, core.Seat{Node: 1, Devices: 4}), `for job "b": seats a[0] b[2] are not all free`},
 		"no such node":      {seated(core.Seat{Node: 2, Devices: 3}), "seats node#2[0,1] are not all free"},
 		"a node below all":  {seated(core.Seat{Node: -1, Devices: 3}), "seats node#-1[0,1] are not all free"},

@@ -20,11 +20,13 @@ type BatchRule interface {
 
 // BatchState is what a BatchRule is told of a job.
 type BatchState struct {
+	// Limits are the bounds of the batch that the job declares.
 	Limits        core.BatchSpec
 	Epoch, Epochs int            // the epoch that begins, from 0, and how many there are
 	Batch         int            // of the epoch before, as the rule chose it; at first that of Limits.Initial
 	Gradients     core.Gradients // of the epoch before, or before training; zero when unknown
-	Memory        BatchMemory
+	// Memory is what the rule remembers of the job.
+	Memory BatchMemory
 }
 
 // BatchMemory is what rules note from epoch to epoch.
@@ -44,27 +46,44 @@ const (
 
 // BatchRuleConfig configures NewBatchRule.
 type BatchRuleConfig struct {
-	Rule         string              `config:"rule" doc:"schedule multiplies the batch at fixed parts of the training; noise takes the noise scale of the gradients, averaged_noise its moving average; noise_doubling doubles where the noise scale is at least twice the batch; critical_regime takes the initial batch while the norm of the gradient changes, and the largest otherwise" enum:"schedule|noise|noise_doubling|averaged_noise|critical_regime"`
-	Parts        int                 `config:"parts" doc:"schedule: equal parts of the training, at whose borders the batch grows" min:"1"`
-	Factor       float64             `config:"factor" doc:"schedule: how much it grows at each" min:"1" max:"1000"`
-	Keep         float64             `config:"keep" doc:"averaged_noise: part of the average that stays when an epoch is added" min:"0" max:"1"`
-	Checks       int                 `config:"checks" doc:"critical_regime: how often in a training the norm of the gradient is compared" min:"1"`
-	Change       float64             `config:"change" doc:"critical_regime: change of the norm, as a part of it, from which the regime is critical" min:"0"`
-	Epochs       int                 `config:"epochs" doc:"epochs of a training, equal parts of its declared work; the batch changes at their ends" min:"1" max:"100000"`
-	EpochsOf     []ApplicationEpochs `config:"epochs_of" doc:"epochs of single applications, instead of epochs"`
-	Knowledge    string              `config:"knowledge" doc:"what is known of a job that starts: learned is nothing, history what jobs of its application measured before in this run, oracle the truth" enum:"learned|history|oracle"`
-	Profiled     bool                `config:"profiled" doc:"each job was measured on one device of each accelerator type before it starts, which tells how types compare"`
-	Types        string              `config:"types" doc:"each accelerator type has a model of its own, or the model is blind to types" enum:"each|blind"`
-	FixedBatch   []string            `config:"fixed_batch" doc:"applications that keep the batch the user asked for"`
-	ScalingRule  string              `config:"scaling_rule" doc:"how the learning rate grows with the batch" enum:"adascale|square_root|linear|legew"`
-	SilentAfter  time.Duration       `config:"silent_after" doc:"a job that has worked for so long and reported nothing is taken to report nothing" min:"0s"`
-	MostReplicas int                 `config:"most_replicas" doc:"replicas up to which curves are told" min:"1"`
+	// Rule is the rule that the batch grows by.
+	Rule string `config:"rule" doc:"schedule multiplies the batch at fixed parts of the training; noise takes the noise scale of the gradients, averaged_noise its moving average; noise_doubling doubles where the noise scale is at least twice the batch; critical_regime takes the initial batch while the norm of the gradient changes, and the largest otherwise" enum:"schedule|noise|noise_doubling|averaged_noise|critical_regime"`
+	// Parts is, for schedule, in how many equal parts of the training the batch grows.
+	Parts int `config:"parts" doc:"schedule: equal parts of the training, at whose borders the batch grows" min:"1"`
+	// Factor is, for schedule, by how much the batch grows at each border.
+	Factor float64 `config:"factor" doc:"schedule: how much it grows at each" min:"1" max:"1000"`
+	// Keep is, for averaged_noise, the part of the average that stays when an epoch is added.
+	Keep float64 `config:"keep" doc:"averaged_noise: part of the average that stays when an epoch is added" min:"0" max:"1"`
+	// Checks is, for critical_regime, how often in a training the norm of the gradient is compared.
+	Checks int `config:"checks" doc:"critical_regime: how often in a training the norm of the gradient is compared" min:"1"`
+	// Change is, for critical_regime, the relative change of the norm from which the regime is critical.
+	Change float64 `config:"change" doc:"critical_regime: change of the norm, as a part of it, from which the regime is critical" min:"0"`
+	// Epochs is into how many equal parts the declared work of a training is divided.
+	Epochs int `config:"epochs" doc:"epochs of a training, equal parts of its declared work; the batch changes at their ends" min:"1" max:"100000"`
+	// EpochsOf are the epochs of single applications, instead of Epochs.
+	EpochsOf []ApplicationEpochs `config:"epochs_of" doc:"epochs of single applications, instead of epochs"`
+	// Knowledge is what is known of a job that starts.
+	Knowledge string `config:"knowledge" doc:"what is known of a job that starts: learned is nothing, history what jobs of its application measured before in this run, oracle the truth" enum:"learned|history|oracle"`
+	// Profiled says that each job was measured on one device of each accelerator type before it starts.
+	Profiled bool `config:"profiled" doc:"each job was measured on one device of each accelerator type before it starts, which tells how types compare"`
+	// Types says whether each accelerator type has a model of its own (each) or not (blind).
+	Types string `config:"types" doc:"each accelerator type has a model of its own, or the model is blind to types" enum:"each|blind"`
+	// FixedBatch are applications that keep the requested batch.
+	FixedBatch []string `config:"fixed_batch" doc:"applications that keep the batch the user asked for"`
+	// ScalingRule says how the learning rate grows with the batch.
+	ScalingRule string `config:"scaling_rule" doc:"how the learning rate grows with the batch" enum:"adascale|square_root|linear|legew"`
+	// SilentAfter is how long a job may work without reporting before it is taken to report nothing.
+	SilentAfter time.Duration `config:"silent_after" doc:"a job that has worked for so long and reported nothing is taken to report nothing" min:"0s"`
+	// MostReplicas is up to how many replicas curves are told.
+	MostReplicas int `config:"most_replicas" doc:"replicas up to which curves are told" min:"1"`
 }
 
 // ApplicationEpochs is how many epochs the training of an application has.
 type ApplicationEpochs struct {
+	// Application is the name of the application.
 	Application string `config:"application" required:"true" doc:"name of the application"`
-	Epochs      int    `config:"epochs" required:"true" doc:"its epochs" min:"1" max:"100000"`
+	// Epochs is how many epochs its trainings have.
+	Epochs int `config:"epochs" required:"true" doc:"its epochs" min:"1" max:"100000"`
 }
 
 // Capabilities are those that knowing the declared work, of which epochs are parts, and the truth need.

@@ -174,7 +174,7 @@ func TestBatchRuleTunes(t *testing.T) {
 // The noise that counts is that of the epoch before, not that which the first report of the next one tells.
 func TestBatchRuleLooksAtTheEpochBefore(t *testing.T) {
 	p := newBatchRule(t, map[string]any{"rule": ruleNoise, "epochs": 4})
-	j, seats := measured(core.Gradients{Square: 1, Variance: 2}), coretest.Seat(0, 0, 1, 2, 3)
+	j, seats := measured(core.Gradients{SquaredNorm: 1, Variance: 2}), coretest.Seat(0, 0, 1, 2, 3)
 	total := func() int {
 		respond(t, p, j)
 		j.Tuning = tune(t, p, j, seats)
@@ -300,7 +300,7 @@ func TestBatchRuleStands(t *testing.T) {
 // A policy that takes over goes on with the batches, and with what the rule noted.
 func TestBatchesAreHandedOn(t *testing.T) {
 	settings := map[string]any{"rule": ruleAveragedNoise, "epochs": 10}
-	p, j := newBatchRule(t, settings), measured(core.Gradients{Square: 1, Variance: 3})
+	p, j := newBatchRule(t, settings), measured(core.Gradients{SquaredNorm: 1, Variance: 3})
 	look := func(p *goodputAgent, progress, variance float64) BatchState {
 		j.Progress, j.Gradients.Variance = progress, variance
 		respond(t, p, j)
@@ -378,7 +378,7 @@ func BenchmarkBatchRuleNewBatch(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		i++
-		j.Progress, j.Gradients = float64(i%90_000)*1e4, core.Gradients{Square: 1, Variance: float64(1 + i%20)}
+		j.Progress, j.Gradients = float64(i%90_000)*1e4, core.Gradients{SquaredNorm: 1, Variance: float64(1 + i%20)}
 		if i%90_000 == 0 {
 			p.agents[j.ID] = nil
 		}

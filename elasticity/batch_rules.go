@@ -21,10 +21,10 @@ func (j *BatchState) unknown() bool { return j.Gradients == core.Gradients{} }
 //
 // Source: McCandlish et al., An Empirical Model of Large-Batch Training (2018), section 2.2.
 func noise(g core.Gradients, initial int) float64 {
-	if !(g.Square > 0) {
+	if !(g.SquaredNorm > 0) {
 		return math.Inf(1)
 	}
-	return float64(initial) * g.Variance / g.Square
+	return float64(initial) * g.Variance / g.SquaredNorm
 }
 
 // scheduleRule multiplies the batch at the borders of equal parts of the training.
@@ -77,7 +77,7 @@ func (r averagedNoiseRule) Next(j *BatchState) int {
 	if *m == (core.Gradients{}) {
 		*m = j.Gradients
 	} else {
-		m.Square = r.keep*m.Square + (1-r.keep)*j.Gradients.Square
+		m.SquaredNorm = r.keep*m.SquaredNorm + (1-r.keep)*j.Gradients.SquaredNorm
 		m.Variance = r.keep*m.Variance + (1-r.keep)*j.Gradients.Variance
 	}
 	return j.clip(noise(*m, j.Limits.Initial))
@@ -98,7 +98,7 @@ func (r criticalRegimeRule) Next(j *BatchState) int {
 	if j.Epoch == 0 || j.Epoch%every != 0 || j.unknown() {
 		return j.Batch
 	}
-	norm, before := math.Sqrt(max(j.Gradients.Square, 0)), j.Memory.Norm
+	norm, before := math.Sqrt(max(j.Gradients.SquaredNorm, 0)), j.Memory.Norm
 	j.Memory.Norm = norm
 	switch {
 	case before == 0: // there is nothing to compare with

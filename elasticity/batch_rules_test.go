@@ -36,8 +36,8 @@ func TestBatchRules(t *testing.T) {
 	limits := core.BatchSpec{Initial: 100, Max: 1000}
 	none := core.Gradients{}
 	// noiseOf are gradients with such a noise scale at an initial batch of 100.
-	noiseOf := func(samples float64) core.Gradients { return core.Gradients{Square: 2, Variance: samples / 50} }
-	norm := func(norm float64) core.Gradients { return core.Gradients{Square: norm * norm, Variance: 1} }
+	noiseOf := func(samples float64) core.Gradients { return core.Gradients{SquaredNorm: 2, Variance: samples / 50} }
+	norm := func(norm float64) core.Gradients { return core.Gradients{SquaredNorm: norm * norm, Variance: 1} }
 	cases := map[string]struct {
 		settings map[string]any
 		before   []core.Gradients
@@ -70,18 +70,18 @@ func TestBatchRules(t *testing.T) {
 		},
 		"noise": {
 			map[string]any{"rule": ruleNoise},
-			[]core.Gradients{none, noiseOf(400), noiseOf(150.5), noiseOf(50), none, noiseOf(5000), {Square: 0, Variance: 1}, {Square: 3, Variance: 4}},
+			[]core.Gradients{none, noiseOf(400), noiseOf(150.5), noiseOf(50), none, noiseOf(5000), {SquaredNorm: 0, Variance: 1}, {SquaredNorm: 3, Variance: 4}},
 			[]int{100, 400, 151, 100, 100, 1000, 1000, 134},
 		},
 		"noise known from the start": {map[string]any{"rule": ruleNoise}, []core.Gradients{noiseOf(300), none}, []int{300, 300}},
 		"doubling": {
 			map[string]any{"rule": ruleNoiseDoubling},
-			[]core.Gradients{none, noiseOf(199), noiseOf(200), noiseOf(399), noiseOf(900), none, {Square: 0, Variance: 1}, noiseOf(1600), noiseOf(5000), noiseOf(1)},
+			[]core.Gradients{none, noiseOf(199), noiseOf(200), noiseOf(399), noiseOf(900), none, {SquaredNorm: 0, Variance: 1}, noiseOf(1600), noiseOf(5000), noiseOf(1)},
 			[]int{100, 100, 200, 200, 400, 400, 800, 1000, 1000, 1000},
 		},
 		"averaged noise": {
 			map[string]any{"rule": ruleAveragedNoise, "keep": 0.5},
-			[]core.Gradients{none, {Square: 1, Variance: 2}, {Square: 1, Variance: 6}, none, {Square: 3, Variance: 4}},
+			[]core.Gradients{none, {SquaredNorm: 1, Variance: 2}, {SquaredNorm: 1, Variance: 6}, none, {SquaredNorm: 3, Variance: 4}},
 			[]int{100, 200, 400, 400, 200},
 		},
 		"averaged noise without a memory": {
@@ -121,8 +121,8 @@ func TestBatchRules(t *testing.T) {
 func TestNoiseIsWhereHalfIsWasted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		initial := rapid.IntRange(1, 1000).Draw(t, "initial")
-		g := core.Gradients{Square: rapid.Float64Range(1e-3, 1e3).Draw(t, "square"), Variance: rapid.Float64Range(1e-3, 1e6).Draw(t, "variance")}
-		needed := func(batch float64) float64 { return g.Variance*float64(initial)/batch + g.Square } // to gain what one step does, in steps of this batch
+		g := core.Gradients{SquaredNorm: rapid.Float64Range(1e-3, 1e3).Draw(t, "square"), Variance: rapid.Float64Range(1e-3, 1e6).Draw(t, "variance")}
+		needed := func(batch float64) float64 { return g.Variance*float64(initial)/batch + g.SquaredNorm } // to gain what one step does, in steps of this batch
 		samples := func(batch float64) float64 { return batch * needed(batch) }
 		b, few := noise(g, initial), 1e-9
 		if ratio := samples(b) / samples(few*b); math.Abs(ratio-2) > 1e-6 {
@@ -133,7 +133,7 @@ func TestNoiseIsWhereHalfIsWasted(t *testing.T) {
 
 func drawGradients(t *rapid.T) core.Gradients {
 	value := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0, 1), rapid.Float64Range(0, 1e18))
-	return core.Gradients{Square: value.Draw(t, "square"), Variance: value.Draw(t, "variance")}
+	return core.Gradients{SquaredNorm: value.Draw(t, "square"), Variance: value.Draw(t, "variance")}
 }
 
 var ruleNames = []string{ruleSchedule, ruleNoise, ruleNoiseDoubling, ruleAveragedNoise, ruleCriticalRegime}
@@ -177,7 +177,7 @@ func TestBatchRulesGrowWithTheNoise(t *testing.T) {
 		limits := core.BatchSpec{Initial: 10, Max: 5000}
 		rule := ruleOf(t, map[string]any{"rule": rapid.SampledFrom([]string{ruleNoise, ruleNoiseDoubling, ruleAveragedNoise}).Draw(t, "rule")})
 		less := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) core.Gradients {
-			return core.Gradients{Square: rapid.Float64Range(0.1, 10).Draw(t, "square"), Variance: rapid.Float64Range(0, 1000).Draw(t, "variance")}
+			return core.Gradients{SquaredNorm: rapid.Float64Range(0.1, 10).Draw(t, "square"), Variance: rapid.Float64Range(0, 1000).Draw(t, "variance")}
 		}), 1, 20).Draw(t, "gradients")
 		more := slices.Clone(less)
 		factor := rapid.Float64Range(1, 10).Draw(t, "factor")

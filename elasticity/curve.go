@@ -20,14 +20,14 @@ func stepCurves(times *core.StepTimes, accelerators []string) []core.Curve {
 }
 
 // unlikeRates are the rates on devices of different types, in steps per second; nil without times.
-func unlikeRates(times *core.UnlikeTimes, accelerators []string) *core.UnlikeRates {
+func unlikeRates(times *core.MixedTypeTimes, accelerators []string) *core.MixedTypeRates {
 	if times == nil {
 		return nil
 	}
-	rates := &core.UnlikeRates{Alone: make([]float64, len(accelerators)), SyncSeconds: times.SyncSeconds}
-	for _, alone := range times.Alone {
+	rates := &core.MixedTypeRates{SingleDeviceRates: make([]float64, len(accelerators)), SyncSeconds: times.SyncSeconds}
+	for _, alone := range times.SingleDeviceTimes {
 		if t := slices.Index(accelerators, alone.Accelerator); t >= 0 && alone.Seconds > 0 {
-			rates.Alone[t] = 1 / alone.Seconds
+			rates.SingleDeviceRates[t] = 1 / alone.Seconds
 		}
 	}
 	return rates

@@ -47,7 +47,7 @@ func (p *goodputAgent) knowsExactly(j *core.Job) bool {
 
 func (p *goodputAgent) respondExactly(v *core.View, j *core.Job) core.Response {
 	table := p.exactTable(v.Cluster, j)
-	r := core.Response{Job: j.ID, MinReplicas: max(j.MinReplicas, 1), Curves: table.curves, Alone: table.alone, RemainingWork: math.NaN()}
+	r := core.Response{Job: j.ID, MinReplicas: max(j.MinReplicas, 1), Curves: table.curves, SingleDeviceRate: table.alone, RemainingWork: math.NaN()}
 	for _, c := range table.choices {
 		r.MaxReplicas = max(r.MaxReplicas, len(c))
 	}

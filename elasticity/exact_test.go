@@ -83,7 +83,7 @@ func TestExactKnowledge(t *testing.T) {
 			0,
 		},
 		"goodput by statistics that say nothing": {
-			newGoodputPolicy, nil, func(j *core.Job) { noSteps(j); j.Truth.Gradients = core.Gradients{Square: 1} },
+			newGoodputPolicy, nil, func(j *core.Job) { noSteps(j); j.Truth.Gradients = core.Gradients{SquaredNorm: 1} },
 			[]float64{1, 4 / 0.75 / 4, 0, 0, 4 / 0.5 / 4},
 			[]core.Seat{coretest.Seat(0, 0, 1)},
 			core.Tuning{BatchPerDevice: 2, LearningRateFactor: 1},
@@ -118,7 +118,7 @@ func TestExactKnowledge(t *testing.T) {
 				tc.change(j)
 			}
 			got := respond(t, p, j)
-			want := core.Response{MinReplicas: 1, MaxReplicas: len(tc.want), Curves: []core.Curve{{OneNode: tc.want, ManyNodes: tc.want}}, RemainingWork: 100, Alone: tc.alone}
+			want := core.Response{MinReplicas: 1, MaxReplicas: len(tc.want), Curves: []core.Curve{{OneNode: tc.want, ManyNodes: tc.want}}, RemainingWork: 100, SingleDeviceRate: tc.alone}
 			if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
 				t.Errorf("response (-want +got):\n%s", diff)
 			}

@@ -15,9 +15,12 @@ const (
 
 // FixedConfig configures NewFixed.
 type FixedConfig struct {
+	// Replicas is the range of a job: exactly what it requested, or all that it can run with (elastic).
 	Replicas string `config:"replicas" doc:"range of a job: requested is exactly what the user asked for, elastic all that the job can run with" enum:"requested|elastic"`
-	Split    string `config:"split" doc:"how the batch is split over replicas on devices of different types: even leaves the faster ones waiting, proportional gives each as much as it does in the time" enum:"even|proportional"`
-	Oracle   bool   `config:"oracle" doc:"tell the true rate curve and the steps left also when replicas is requested; elastic always tells them"`
+	// Split says how the batch is split over devices of different types: even or proportional.
+	Split string `config:"split" doc:"how the batch is split over replicas on devices of different types: even leaves the faster ones waiting, proportional gives each as much as it does in the time" enum:"even|proportional"`
+	// Oracle tells the true rate curve and the steps left also when Replicas is requested.
+	Oracle bool `config:"oracle" doc:"tell the true rate curve and the steps left also when replicas is requested; elastic always tells them"`
 }
 
 // Capabilities are those that reading step times needs.
@@ -73,7 +76,7 @@ type fixed struct {
 // told is what a table of step times becomes in a response.
 type told struct {
 	curves []core.Curve
-	unlike *core.UnlikeRates
+	unlike *core.MixedTypeRates
 }
 
 // span is what a linear curve depends on.
@@ -104,7 +107,7 @@ func (p *fixed) respond(c *core.Cluster, j *core.Job) core.Response {
 		known := p.tell(c, j.StepTimes)
 		r.Curves, r.RemainingWork = known.curves, j.StepsLeft
 		if j.MixesTypes {
-			r.Unlike = known.unlike
+			r.MixedTypes = known.unlike
 		}
 	case r.MaxReplicas > r.MinReplicas:
 		r.Curves = p.linearCurves(span{requested: asked, most: r.MaxReplicas})
@@ -119,7 +122,7 @@ func (p *fixed) tell(c *core.Cluster, times *core.StepTimes) told {
 	}
 	known, made := p.measured[times]
 	if !made {
-		known = told{curves: stepCurves(times, c.Accelerators), unlike: unlikeRates(times.Unlike, c.Accelerators)}
+		known = told{curves: stepCurves(times, c.Accelerators), unlike: unlikeRates(times.MixedTypes, c.Accelerators)}
 		p.measured[times] = known
 	}
 	return known

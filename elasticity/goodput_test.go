@@ -36,7 +36,7 @@ var truth = goodput.Performance{
 }
 
 // noisy gradients make a large batch nearly as good as many small ones.
-var noisy = core.Gradients{Square: 1, Variance: 1e6}
+var noisy = core.Gradients{SquaredNorm: 1, Variance: 1e6}
 
 var limits = core.BatchSpec{Requested: 512, Initial: 128, Max: 4096, MinPerDevice: 32, MaxPerDevice: 256}
 
@@ -188,7 +188,7 @@ func TestGoodputCurvesStay(t *testing.T) {
 // The curves and the batches are those of the model that fits the measurements.
 func TestGoodputTunesToTheBest(t *testing.T) {
 	p, j := newGoodput(t, nil), trainingJob()
-	j.Gradients = core.Gradients{Square: 1, Variance: 5}
+	j.Gradients = core.Gradients{SquaredNorm: 1, Variance: 5}
 	for _, replicas := range []int{1, 2, 4} {
 		ran(j, truth, 1, replicas, 64)
 		ran(j, truth, 1, replicas, 200)
@@ -232,7 +232,7 @@ func TestGoodputScalingRules(t *testing.T) {
 			settings := map[string]any{"fixed_batch": []any{"app"}}
 			maps.Copy(settings, tc.settings)
 			p, j := newGoodput(t, settings), trainingJob()
-			j.Gradients, j.Progress = core.Gradients{Square: 1, Variance: 3}, tc.progress
+			j.Gradients, j.Progress = core.Gradients{SquaredNorm: 1, Variance: 3}, tc.progress
 			respond(t, p, j)
 			want := core.Tuning{BatchPerDevice: 128, LearningRateFactor: tc.want}
 			if diff := cmp.Diff(want, tune(t, p, j, coretest.Seat(0, 0, 1, 2, 3)), cmpopts.EquateApprox(1e-12, 0)); diff != "" {
@@ -303,7 +303,7 @@ func TestGoodputKeepsTheLimits(t *testing.T) {
 		b.Max = max(b.Initial, b.MinPerDevice) * rapid.IntRange(1, 64).Draw(t, "times")
 		b.MaxPerDevice = max(b.MinPerDevice, b.Initial) + rapid.IntRange(0, 300).Draw(t, "room")
 		b.Requested, j.Batch = b.Initial, b
-		j.Gradients = core.Gradients{Square: rapid.Float64Range(0, 10).Draw(t, "square"), Variance: rapid.Float64Range(0, 1e4).Draw(t, "variance")}
+		j.Gradients = core.Gradients{SquaredNorm: rapid.Float64Range(0, 10).Draw(t, "square"), Variance: rapid.Float64Range(0, 1e4).Draw(t, "variance")}
 		config, _ := NewGoodput().Decode(nil)
 		p, err := NewGoodput().New(config, core.Settings{})
 		if err != nil {

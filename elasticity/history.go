@@ -185,7 +185,7 @@ const (
 // sane tells whether a pool with what a job measured could be read again.
 func sane(seen []core.Measurement, g core.Gradients) bool {
 	part := func(x float64) bool { return x >= 0 && x <= mostGradient }
-	return part(g.Square) && part(g.Variance) && !slices.ContainsFunc(seen, func(m core.Measurement) bool {
+	return part(g.SquaredNorm) && part(g.Variance) && !slices.ContainsFunc(seen, func(m core.Measurement) bool {
 		return !(m.PassSeconds > 0 && m.PassSeconds <= m.StepSeconds && m.StepSeconds <= mostSeconds)
 	})
 }
@@ -213,7 +213,7 @@ func (p *pool) extend(a *agent) *pastApplication {
 func (a *pastApplication) join(o *pastApplication) {
 	if total := float64(min(a.jobs, mostWeight) + o.jobs); o.jobs > 0 {
 		share := float64(o.jobs) / total
-		a.gradients.Square += share * (o.gradients.Square - a.gradients.Square)
+		a.gradients.SquaredNorm += share * (o.gradients.SquaredNorm - a.gradients.SquaredNorm)
 		a.gradients.Variance += share * (o.gradients.Variance - a.gradients.Variance)
 	}
 	a.jobs = min(a.jobs+o.jobs, mostJobs)

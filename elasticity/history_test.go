@@ -283,7 +283,7 @@ func TestWhatIsOutOfRangeIsNotKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.yaml")
 	fit, unfit := trainingJob(), trainingJob()
 	cases := map[string]func(*core.Job){
-		"gradients": func(j *core.Job) { j.Gradients.Square = 2 * mostGradient },
+		"gradients": func(j *core.Job) { j.Gradients.SquaredNorm = 2 * mostGradient },
 		"noise":     func(j *core.Job) { j.Gradients.Variance = 2 * mostGradient },
 		"seconds":   func(j *core.Job) { j.Measured[0].StepSeconds = 2 * mostSeconds },
 		"no time":   func(j *core.Job) { j.Measured[0].PassSeconds = 0 },
@@ -319,7 +319,7 @@ func TestPastWithoutARateIsIgnored(t *testing.T) {
 	j := trainingJob()
 	measured := trainingJob()
 	ran(measured, truth, 1, 4, 64)
-	j.Truth = &core.Truth{Measurements: measured.Measured, Gradients: core.Gradients{Square: 1e308, Variance: 1e308}}
+	j.Truth = &core.Truth{Measurements: measured.Measured, Gradients: core.Gradients{SquaredNorm: 1e308, Variance: 1e308}}
 	got, want := respond(t, p, j), respond(t, newGoodput(t, nil), trainingJob())
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("response (-with nothing known +with rates that overflow):\n%s", diff)
@@ -505,7 +505,7 @@ func TestHistoryRoundTrips(t *testing.T) {
 					Initial: rapid.IntRange(1, 1000).Draw(t, "initial"), Max: rapid.IntRange(1, 1e9).Draw(t, "max"),
 					MinPerDevice: rapid.IntRange(0, 100).Draw(t, "least"), MaxPerDevice: rapid.IntRange(0, 1e6).Draw(t, "most"),
 				},
-				gradients: core.Gradients{Square: rapid.Float64Range(0, mostGradient).Draw(t, "square"), Variance: rapid.Float64Range(0, mostGradient).Draw(t, "variance")},
+				gradients: core.Gradients{SquaredNorm: rapid.Float64Range(0, mostGradient).Draw(t, "square"), Variance: rapid.Float64Range(0, mostGradient).Draw(t, "variance")},
 			}
 			for range rapid.IntRange(1, 4).Draw(t, "measurements") {
 				pass := rapid.Float64Range(1e-9, mostSeconds/10).Draw(t, "pass")

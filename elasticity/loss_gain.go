@@ -14,16 +14,26 @@ import (
 
 // LossGainConfig configures NewLossGain.
 type LossGainConfig struct {
-	Metrics      []string      `config:"metrics" doc:"a job is judged by the first of these that it reports"`
-	Rising       []string      `config:"rising" doc:"which metrics are better the larger they are; all others, the smaller"`
-	Horizon      time.Duration `config:"horizon" doc:"for how long ahead it is predicted what a job gains" min:"1s"`
-	Restart      time.Duration `config:"restart" doc:"how much of that is lost on another number of replicas than the job has: what a change costs it" min:"0s"`
-	Decay        float64       `config:"decay" doc:"what the weight of a report is multiplied by with each newer one" min:"0.01" max:"1"`
-	Batch        string        `config:"batch" doc:"requested keeps the total batch of a job; goodput tunes it to what the job gets, and learns how the job scales as the elasticity of that name does" enum:"requested|goodput"`
-	FixedBatch   []string      `config:"fixed_batch" doc:"with batch goodput: applications that keep the batch the user asked for"`
-	Knowledge    string        `config:"knowledge" doc:"how a job scales: learned from what it measures, or oracle, the truth" enum:"learned|oracle"`
-	SilentAfter  time.Duration `config:"silent_after" doc:"with batch goodput: a job that has worked for so long and measured nothing is taken to measure nothing" min:"0s"`
-	MostReplicas int           `config:"most_replicas" doc:"replicas up to which gains are told" min:"1"`
+	// Metrics are names of metrics; the first that is reported is the one that counts.
+	Metrics []string `config:"metrics" doc:"a job is judged by the first of these that it reports"`
+	// Rising are the metrics that are better the larger they are.
+	Rising []string `config:"rising" doc:"which metrics are better the larger they are; all others, the smaller"`
+	// Horizon is how far ahead it is predicted what a job gains.
+	Horizon time.Duration `config:"horizon" doc:"for how long ahead it is predicted what a job gains" min:"1s"`
+	// Restart is how much of the horizon is lost on another number of replicas.
+	Restart time.Duration `config:"restart" doc:"how much of that is lost on another number of replicas than the job has: what a change costs it" min:"0s"`
+	// Decay is what the weight of a report is multiplied by with each newer one.
+	Decay float64 `config:"decay" doc:"what the weight of a report is multiplied by with each newer one" min:"0.01" max:"1"`
+	// Batch says whether the total batch stays as requested or is tuned by goodput.
+	Batch string `config:"batch" doc:"requested keeps the total batch of a job; goodput tunes it to what the job gets, and learns how the job scales as the elasticity of that name does" enum:"requested|goodput"`
+	// FixedBatch are applications that keep the requested batch.
+	FixedBatch []string `config:"fixed_batch" doc:"with batch goodput: applications that keep the batch the user asked for"`
+	// Knowledge is what is known of a job that starts.
+	Knowledge string `config:"knowledge" doc:"how a job scales: learned from what it measures, or oracle, the truth" enum:"learned|oracle"`
+	// SilentAfter is how long a job may work without reporting before it is taken to report nothing.
+	SilentAfter time.Duration `config:"silent_after" doc:"with batch goodput: a job that has worked for so long and measured nothing is taken to measure nothing" min:"0s"`
+	// MostReplicas is up to how many replicas curves are told.
+	MostReplicas int `config:"most_replicas" doc:"replicas up to which gains are told" min:"1"`
 }
 
 // tunedBatch is the batch of LossGainConfig that is tuned.
@@ -132,7 +142,7 @@ func (p *lossGain) Respond(ctx context.Context, v *core.View, jobs []*core.Job) 
 		}
 		gain := p.gainOf(v.Cluster, j, r.Curves)
 		p.gains = append(p.gains, core.Response{
-			Job: j.ID, MinReplicas: r.MinReplicas, MaxReplicas: r.MaxReplicas, Curves: gain.curves(r.Curves), RemainingWork: math.NaN(), Alone: 1,
+			Job: j.ID, MinReplicas: r.MinReplicas, MaxReplicas: r.MaxReplicas, Curves: gain.curves(r.Curves), RemainingWork: math.NaN(), SingleDeviceRate: 1,
 		})
 	}
 	return p.gains, nil

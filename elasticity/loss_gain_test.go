@@ -42,17 +42,23 @@ func reporting(metric string, values ...float64) *core.Job {
 // gains are what a job gains in the horizon on one replica and more.
 func gains(t rapid.TB, settings map[string]any, j *core.Job) []float64 {
 	t.Helper()
+	return gainsAt(t, settings, j, j.AsOfSeconds)
+}
+
+// gainsAt is gains at a moment.
+func gainsAt(t rapid.TB, settings map[string]any, j *core.Job, now float64) []float64 {
+	t.Helper()
 	horizon := 60.0
 	if h, set := settings["horizon"]; set {
 		horizon = map[any]float64{"120s": 120, "60s": 60}[h]
 	}
-	v := coretest.MakeView(coretest.MakeCluster().Nodes(2, "t4", 8).Obj()).Now(j.AsOfSeconds).Obj()
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(2, "t4", 8).Obj()).Now(now).Obj()
 	v.Jobs = []*core.Job{j}
 	got, err := newLossGain(t, settings).Respond(context.Background(), v, v.Jobs)
 	if err != nil || len(got) != 1 {
 		t.Fatalf("%d responses, error %v", len(got), err)
 	}
-	if r := got[0]; r.MinReplicas != 1 || r.MaxReplicas != 4 || r.Alone != 1 || !math.IsNaN(r.RemainingWork) || len(r.Curves) != 1 {
+	if r := got[0]; r.MinReplicas != 1 || r.MaxReplicas != 4 || r.SingleDeviceRate != 1 || !math.IsNaN(r.RemainingWork) || len(r.Curves) != 1 {
 		t.Fatalf("response %+v", r)
 	}
 	var rates []float64
@@ -193,6 +199,48 @@ func TestLossGainsGrow(t *testing.T) {
 			before = got
 		}
 	})
+}
+
+// What a job ran and attained since it last changed counts up to its last report, by the devices that it holds.
+func TestLossGainCountsUpToTheLastReport(t *testing.T) {
+	for _, share := range []int{0, 500} {
+		build := func(asOf float64) *core.Job {
+			b := coretest.MakeJob("job").Elastic(1, 2, 4).Running(0, coretest.Seat(0, 0, 1))
+			if share > 0 {
+				b = b.Share(share)
+			}
+			j := b.Obj()
+			j.Reported = reporting("loss", 4, 3, 2.5, 2.25).Reported
+			held := 2 * j.Part()
+			j.AsOfSeconds, j.Executed, j.Attained = asOf, asOf, 50*j.Part()+held*(asOf-50) // on one device for the first 50 s
+			return j
+		}
+		want := gainsAt(t, nil, build(240), 240)
+		for _, asOf := range []float64{60, 100, 200} {
+			for i, got := range gainsAt(t, nil, build(asOf), 240) {
+				if math.Abs(got-want[i]) > 1e-9*want[i] {
+					t.Errorf("share %d, changed last at %v s: %v on %d replicas, want %v", share, asOf, got, i+1, want[i])
+				}
+			}
+		}
+	}
+}
+
+// Only how far reports are apart counts, not at which step a job began to report; and a change over twice as many steps is half as large.
+func TestLossGainMeasuresChangesByTheirSteps(t *testing.T) {
+	at := func(steps []float64, values ...float64) []float64 {
+		j := reporting("loss", values...)
+		for i := range steps {
+			j.Reported[0].Points[i].Step = steps[i]
+		}
+		return gains(t, nil, j)
+	}
+	early, late := at([]float64{1, 2}, 4, 3), at([]float64{101, 102}, 4, 3)
+	for i := range early {
+		if math.Abs(early[i]-late[i]) > 1e-9*early[i] {
+			t.Errorf("%v on %d replicas, of one that reported later %v", early[i], i+1, late[i])
+		}
+	}
 }
 
 func TestLossGainRefusesSettings(t *testing.T) {

@@ -99,7 +99,7 @@ func TestFixedTunesABatchOfOne(t *testing.T) {
 // On several nodes a job has the batch that is best there.
 func TestGoodputTunesAcrossNodes(t *testing.T) {
 	p, j := newGoodput(t, nil), trainingJob()
-	j.Gradients = core.Gradients{Square: 1, Variance: 5}
+	j.Gradients = core.Gradients{SquaredNorm: 1, Variance: 5}
 	costly := truth
 	costly.AlphaNode = 20
 	for _, batch := range []int{64, 200} {
@@ -362,8 +362,8 @@ func TestUngradedJobsAreCounted(t *testing.T) {
 // The statistics that a history keeps of a job are those that it reported with its first measurement.
 func TestTheFirstStatisticsAreKept(t *testing.T) {
 	p, j := remembering(t, "", nil), trainingJob()
-	want := core.Gradients{Square: 2, Variance: 3}
-	for i, g := range []core.Gradients{want, {Square: 5, Variance: 7}, {Square: 11, Variance: 13}} {
+	want := core.Gradients{SquaredNorm: 2, Variance: 3}
+	for i, g := range []core.Gradients{want, {SquaredNorm: 5, Variance: 7}, {SquaredNorm: 11, Variance: 13}} {
 		j.Gradients = g
 		ran(j, truth, 1, 1<<i, 64)
 		respond(t, p, j)

@@ -31,12 +31,12 @@ func TestRatesOfTimes(t *testing.T) {
 			}
 		})
 	}
-	times := &core.UnlikeTimes{Alone: []core.AloneTime{{Accelerator: "v100", Seconds: 4}, {Accelerator: "a100", Seconds: 1}, {Accelerator: "t4"}}, SyncSeconds: []float64{0, 1}}
-	if diff := cmp.Diff(&core.UnlikeRates{Alone: []float64{0, 0.25}, SyncSeconds: []float64{0, 1}}, unlikeRates(times, accelerators)); diff != "" {
+	times := &core.MixedTypeTimes{SingleDeviceTimes: []core.SingleDeviceTime{{Accelerator: "v100", Seconds: 4}, {Accelerator: "a100", Seconds: 1}, {Accelerator: "t4"}}, SyncSeconds: []float64{0, 1}}
+	if diff := cmp.Diff(&core.MixedTypeRates{SingleDeviceRates: []float64{0, 0.25}, SyncSeconds: []float64{0, 1}}, unlikeRates(times, accelerators)); diff != "" {
 		t.Errorf("rates alone (-want +got):\n%s", diff)
 	}
-	first := &core.UnlikeTimes{Alone: []core.AloneTime{{Accelerator: "t4", Seconds: 2}}}
-	if got := unlikeRates(first, accelerators).Alone; got[0] != 0.5 || got[1] != 0 {
+	first := &core.MixedTypeTimes{SingleDeviceTimes: []core.SingleDeviceTime{{Accelerator: "t4", Seconds: 2}}}
+	if got := unlikeRates(first, accelerators).SingleDeviceRates; got[0] != 0.5 || got[1] != 0 {
 		t.Errorf("rates alone %v, want 0.5 and none", got)
 	}
 	if got := unlikeRates(nil, accelerators); got != nil {
@@ -71,7 +71,7 @@ func TestBlend(t *testing.T) {
 // Gradients are averaged over jobs, of which four count at most; measurements are kept up to a bound.
 func TestJoin(t *testing.T) {
 	past := func(jobs int, square, variance float64) *pastApplication {
-		return &pastApplication{jobs: jobs, gradients: core.Gradients{Square: square, Variance: variance}}
+		return &pastApplication{jobs: jobs, gradients: core.Gradients{SquaredNorm: square, Variance: variance}}
 	}
 	cases := map[string]struct {
 		a, o, want *pastApplication
@@ -86,7 +86,7 @@ func TestJoin(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.a.join(tc.o)
-			if tc.a.jobs != tc.want.jobs || !(math.Abs(tc.a.gradients.Square-tc.want.gradients.Square) <= 1e-12) || !(math.Abs(tc.a.gradients.Variance-tc.want.gradients.Variance) <= 1e-12) {
+			if tc.a.jobs != tc.want.jobs || !(math.Abs(tc.a.gradients.SquaredNorm-tc.want.gradients.SquaredNorm) <= 1e-12) || !(math.Abs(tc.a.gradients.Variance-tc.want.gradients.Variance) <= 1e-12) {
 				t.Errorf("%+v, want %+v", tc.a, tc.want)
 			}
 		})
@@ -131,7 +131,7 @@ func TestSane(t *testing.T) {
 		return []core.Measurement{{PassSeconds: 1, StepSeconds: 1}, {PassSeconds: pass, StepSeconds: step}}
 	}
 	g := func(square, variance float64) core.Gradients {
-		return core.Gradients{Square: square, Variance: variance}
+		return core.Gradients{SquaredNorm: square, Variance: variance}
 	}
 	cases := map[string]struct {
 		seen      []core.Measurement

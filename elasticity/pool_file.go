@@ -140,7 +140,7 @@ func (f *applicationFile) application() *pastApplication {
 		})
 	}
 	limits := core.BatchSpec{Initial: f.Initial, Max: f.Max, MinPerDevice: f.MinDevice, MaxPerDevice: f.MaxDevice}
-	a := newPast(f.Name, limits, seen, core.Gradients{Square: f.Square, Variance: f.Variance})
+	a := newPast(f.Name, limits, seen, core.Gradients{SquaredNorm: f.Square, Variance: f.Variance})
 	a.jobs, a.run = f.Jobs, f.Run
 	for _, e := range f.Endings {
 		a.endings = append(a.endings, ending{e.Work, e.Seconds, e.Finished})
@@ -179,7 +179,7 @@ func encode(runs int, all []*pastApplication) ([]byte, error) {
 	for _, a := range all {
 		f := applicationFile{
 			Run: a.run, Jobs: a.jobs, Initial: a.limits.Initial, Max: a.limits.Max, MinDevice: a.limits.MinPerDevice,
-			MaxDevice: a.limits.MaxPerDevice, Square: a.gradients.Square, Variance: a.gradients.Variance,
+			MaxDevice: a.limits.MaxPerDevice, Square: a.gradients.SquaredNorm, Variance: a.gradients.Variance,
 		}
 		for _, e := range a.endings {
 			f.Endings = append(f.Endings, endingConfig{e.work, e.seconds, e.finished})

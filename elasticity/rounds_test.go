@@ -47,8 +47,8 @@ func TestFixedTellsRatesAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		var alone []float64
-		if got[0].Unlike != nil {
-			alone = got[0].Unlike.Alone
+		if got[0].MixedTypes != nil {
+			alone = got[0].MixedTypes.SingleDeviceRates
 		}
 		if diff := cmp.Diff(want, alone); diff != "" {
 			t.Errorf("mixes %v: rates alone (-want +got):\n%s", mixes, diff)

@@ -25,7 +25,7 @@ func (s *splitter) begin() { s.parts = s.parts[:0] }
 // can be, and the total stays what was requested. It is false when all devices are alike, or their speeds are
 // not known: then the batch is split evenly.
 func (s *splitter) split(c *core.Cluster, j *core.Job, seats []core.Seat) (core.Tuning, bool) {
-	if !j.MixesTypes || j.StepTimes == nil || j.StepTimes.Unlike == nil || !unlike(c, seats) {
+	if !j.MixesTypes || j.StepTimes == nil || j.StepTimes.MixedTypes == nil || !unlike(c, seats) {
 		return core.Tuning{}, false
 	}
 	s.shares = s.shares[:0]
@@ -34,7 +34,7 @@ func (s *splitter) split(c *core.Cluster, j *core.Job, seats []core.Seat) (core.
 		accelerator := c.Accelerators[c.Nodes[seat.Node].Accelerator]
 		share := market.Share{Most: j.BatchOn(accelerator).MaxPerDevice}
 		room, bounded = room+share.Most*seat.Devices.Count(), bounded && share.Most > 0
-		for _, alone := range j.StepTimes.Unlike.Alone {
+		for _, alone := range j.StepTimes.MixedTypes.SingleDeviceTimes {
 			if alone.Accelerator == accelerator && alone.Seconds > 0 {
 				share.Rate = float64(j.Batch.Requested) / alone.Seconds
 			}

@@ -13,9 +13,9 @@ import (
 )
 
 // One v100 does what three t4 do.
-var unlikeTimes = &core.StepTimes{Unlike: &core.UnlikeTimes{
-	Alone:       []core.AloneTime{{Accelerator: "t4", Seconds: 3}, {Accelerator: "v100", Seconds: 1}},
-	SyncSeconds: make([]float64, 8),
+var unlikeTimes = &core.StepTimes{MixedTypes: &core.MixedTypeTimes{
+	SingleDeviceTimes: []core.SingleDeviceTime{{Accelerator: "t4", Seconds: 3}, {Accelerator: "v100", Seconds: 1}},
+	SyncSeconds:       make([]float64, 8),
 }}
 
 func mixing(batch core.BatchSpec) *coretest.JobBuilder {
@@ -116,11 +116,11 @@ func TestSplitsWithoutSpeeds(t *testing.T) {
 			t.Errorf("by %+v split into %+v, want 50 each", times, got)
 		}
 	}
-	alone := func(list ...core.AloneTime) *core.StepTimes {
-		return &core.StepTimes{Unlike: &core.UnlikeTimes{Alone: list, SyncSeconds: make([]float64, 8)}}
+	alone := func(list ...core.SingleDeviceTime) *core.StepTimes {
+		return &core.StepTimes{MixedTypes: &core.MixedTypeTimes{SingleDeviceTimes: list, SyncSeconds: make([]float64, 8)}}
 	}
-	v100 := core.AloneTime{Accelerator: "v100", Seconds: 1}
-	if diff := cmp.Diff(tuned(alone(v100)), tuned(alone(core.AloneTime{Accelerator: "t4"}, v100))); diff != "" {
+	v100 := core.SingleDeviceTime{Accelerator: "v100", Seconds: 1}
+	if diff := cmp.Diff(tuned(alone(v100)), tuned(alone(core.SingleDeviceTime{Accelerator: "t4"}, v100))); diff != "" {
 		t.Errorf("with a time of 0 (-without +with):\n%s", diff)
 	}
 }

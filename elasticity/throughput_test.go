@@ -79,12 +79,12 @@ func TestThroughputIsThatOfTheFastestBatch(t *testing.T) {
 func TestThroughputLooksAtNoGradients(t *testing.T) {
 	want := respond(t, newThroughput(t, nil), measured(noisy))
 	rapid.Check(t, func(rt *rapid.T) {
-		g := core.Gradients{Square: rapid.Float64Range(0, 1e3).Draw(rt, "square"), Variance: rapid.Float64Range(0, 1e6).Draw(rt, "variance")}
+		g := core.Gradients{SquaredNorm: rapid.Float64Range(0, 1e3).Draw(rt, "square"), Variance: rapid.Float64Range(0, 1e6).Draw(rt, "variance")}
 		p, j := newThroughput(t, nil), measured(g)
 		if diff := cmp.Diff(want, respond(t, p, j)); diff != "" {
 			rt.Fatalf("response (-want +got):\n%s", diff)
 		}
-		j.Gradients.Square++ // an epoch later
+		j.Gradients.SquaredNorm++ // an epoch later
 		if diff := cmp.Diff(want, respond(t, p, j)); diff != "" {
 			rt.Fatalf("response after new statistics (-want +got):\n%s", diff)
 		}

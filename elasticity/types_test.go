@@ -179,7 +179,7 @@ func TestModelsKeepUp(t *testing.T) {
 	p, j := newGoodput(t, nil), trainingJob()
 	ranOn(j, "t4", 1, 1, 1, 64)
 	respondTo(t, p, threeTypes(j))
-	j.Gradients = core.Gradients{Square: 1, Variance: 5}
+	j.Gradients = core.Gradients{SquaredNorm: 1, Variance: 5}
 	ranOn(j, "a100", 4, 1, 1, 64)
 	want := respondTo(t, newGoodput(t, nil), threeTypes(j))
 	if diff := cmp.Diff(want, respondTo(t, p, threeTypes(j)), cmpopts.EquateNaNs()); diff != "" {
@@ -238,7 +238,7 @@ func TestGoodputWhereAJobCannotRun(t *testing.T) {
 // On as many replicas as curves end at, a job has the batch that is best there.
 func TestGoodputTunesTheMostReplicas(t *testing.T) {
 	p, j := newGoodput(t, map[string]any{"most_replicas": 2}), trainingJob()
-	j.Gradients = core.Gradients{Square: 1, Variance: 5}
+	j.Gradients = core.Gradients{SquaredNorm: 1, Variance: 5}
 	for _, batch := range []int{64, 200} {
 		ran(j, truth, 1, 1, batch)
 		ran(j, truth, 1, 2, batch)

@@ -15,7 +15,9 @@ import (
 // CellsConfig configures NewCells.
 type CellsConfig struct {
 	cells.Config
-	Strict bool   `config:"strict" doc:"a job with cells waits until it lies in no more pieces than in the idle virtual cluster of its tenant"`
+	// Strict lets a job with cells wait until it lies in no more pieces than in the idle virtual cluster.
+	Strict bool `config:"strict" doc:"a job with cells waits until it lies in no more pieces than in the idle virtual cluster of its tenant"`
+	// Inside says what happens to the running jobs of a virtual cluster: keep leaves them their devices, order does not.
 	Inside string `config:"inside" doc:"what becomes of the running jobs of a virtual cluster: keep leaves them their devices, order takes those of the last ones for jobs that the allocation puts before them" enum:"keep|order"`
 }
 
@@ -58,8 +60,8 @@ type cellular struct {
 
 	cluster       *core.Cluster // as of which clusters is
 	healthChanges int
-	restored      []cells.Bound // to be bound when the nodes are known
-	rejoined      bool          // the nodes are others than in the round before
+	restored      []cells.CellBinding // to be bound when the nodes are known
+	rejoined      bool                // the nodes are others than in the round before
 
 	jobs   []lodger // who has devices
 	of     []seatOf // by JobID
@@ -197,7 +199,7 @@ func (p *cellular) mayKeep(v *core.View, g *core.Grant) bool {
 // join takes note of the nodes, and binds the virtual cells as before.
 func (p *cellular) join(v *core.View) {
 	p.cluster, p.healthChanges = v.Cluster, v.HealthChanges
-	bound := append(p.restored, p.clusters.Bound()...)
+	bound := append(p.restored, p.clusters.Bindings()...)
 	if !p.clusters.Join(v.Cluster) {
 		return
 	}
@@ -369,7 +371,7 @@ func (p *cellular) seat(v *core.View, grants []core.Grant, i int, tenant cells.T
 
 // sendAway takes their devices from the guests on seats.
 func (p *cellular) sendAway(seats []core.Seat) {
-	used := p.clusters.Guests(seats, nil)
+	used := p.clusters.OpportunisticSeats(seats, nil)
 	if len(used) == 0 {
 		return
 	}
@@ -388,7 +390,7 @@ func (p *cellular) evict(at int) {
 
 // preempt seats a job on devices of later ones of its tenant, the last ones first. Where all are not enough they keep theirs.
 func (p *cellular) preempt(v *core.View, grants []core.Grant, i int, tenant cells.Tenant, t core.AcceleratorID) ([]core.Seat, bool) {
-	bound, before := p.clusters.Bound(), len(p.jobs)
+	bound, before := p.clusters.Bindings(), len(p.jobs)
 	var gone []lodger
 	for k := len(grants) - 1; k > i; k-- {
 		g := &grants[k]
@@ -473,7 +475,7 @@ func (p *cellular) refuse(v *core.View, g *core.Grant) {
 
 // Snapshot is which virtual cells are bound where.
 func (p *cellular) Snapshot() ([]byte, error) {
-	bound := p.clusters.Bound()
+	bound := p.clusters.Bindings()
 	if bound == nil {
 		bound = p.restored
 	}
@@ -482,7 +484,7 @@ func (p *cellular) Snapshot() ([]byte, error) {
 
 // Restore binds them again. Cells that there are no more are bound anew.
 func (p *cellular) Restore(learned []byte) error {
-	var bound []cells.Bound
+	var bound []cells.CellBinding
 	if err := json.Unmarshal(learned, &bound); err != nil {
 		return fmt.Errorf("read which cells are bound: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 
 // ConsolidatedConfig configures NewConsolidated.
 type ConsolidatedConfig struct {
+	// Strict refuses a job rather than spread it over more nodes than it would need if all were idle.
 	Strict bool `config:"strict" doc:"refuse a job, rather than spread it over more nodes of a type than it would need if all ready ones were idle"`
 }
 

@@ -12,7 +12,9 @@ import (
 
 // MatchingConfig configures NewMatching.
 type MatchingConfig struct {
+	// Values says what a job bids for a device: gradient, by how much it shortens the job, or raw_rate, its speed.
 	Values string `config:"values" doc:"what a job bids for a device: gradient is by how much it shortens the job, raw_rate its speed, as in a public replication" enum:"gradient|raw_rate"`
+	// Market is what clears a market: transport, or the slower price auction.
 	Market string `config:"market" doc:"what clears the market: transport, or the slower price auction" enum:"transport|auction"`
 }
 
@@ -158,8 +160,8 @@ func aloneRate(j *core.Job, accelerator string, replicas int) float64 {
 	if j.StepTimes == nil {
 		return 0
 	}
-	if u := j.StepTimes.Unlike; u != nil && j.MixesTypes {
-		for _, alone := range u.Alone {
+	if u := j.StepTimes.MixedTypes; u != nil && j.MixesTypes {
+		for _, alone := range u.SingleDeviceTimes {
 			if alone.Accelerator == accelerator && alone.Seconds > 0 {
 				return 1 / alone.Seconds
 			}

@@ -16,9 +16,9 @@ import (
 
 // unlikeJob takes so many seconds a step on one t4 and on one v100, and has so many steps left.
 func unlikeJob(name string, t4, v100, left float64) *coretest.JobBuilder {
-	return coretest.MakeJob(name).Elastic(1, 2, 8).MixesTypes().Waiting().StepTimes(&core.StepTimes{Unlike: &core.UnlikeTimes{
-		Alone:       []core.AloneTime{{Accelerator: "t4", Seconds: t4}, {Accelerator: "v100", Seconds: v100}},
-		SyncSeconds: make([]float64, 8),
+	return coretest.MakeJob(name).Elastic(1, 2, 8).MixesTypes().Waiting().StepTimes(&core.StepTimes{MixedTypes: &core.MixedTypeTimes{
+		SingleDeviceTimes: []core.SingleDeviceTime{{Accelerator: "t4", Seconds: t4}, {Accelerator: "v100", Seconds: v100}},
+		SyncSeconds:       make([]float64, 8),
 	}}, left)
 }
 

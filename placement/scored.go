@@ -21,6 +21,7 @@ const (
 
 // ScoredConfig configures the placements by score.
 type ScoredConfig struct {
+	// Spread says which jobs are spread over nodes where none has room: elastic or larger.
 	Spread string `config:"spread" doc:"who is spread over nodes where none has room for all of its replicas: elastic, jobs that are larger than any node, and those that could run with fewer replicas; larger, the former alone, and the others wait for a node" enum:"elastic|larger"`
 }
 

@@ -20,9 +20,12 @@ const (
 
 // SynergyConfig configures NewSynergy.
 type SynergyConfig struct {
-	Mode        string `config:"mode" doc:"how CPUs and memory are divided. fair: everyone has the part of a node that belongs to its devices; greedy: everyone has what it runs best with, or waits; tune: what it runs best with while that is left, else the part that belongs to its devices, which those give back that have more" enum:"fair|greedy|tune"`
-	Consolidate bool   `config:"consolidate" doc:"look for one node first, that with the fewest free devices, and take the rest from the nodes with the fewest; otherwise devices are taken in the order of the nodes, as published without it"`
-	Replan      bool   `config:"replan" doc:"seat all jobs anew in every round, in the order of their grants, as published; otherwise those that run stay, and only their CPUs and their memory change"`
+	// Mode says how CPUs and memory are divided: fair, greedy or tune.
+	Mode string `config:"mode" doc:"how CPUs and memory are divided. fair: everyone has the part of a node that belongs to its devices; greedy: everyone has what it runs best with, or waits; tune: what it runs best with while that is left, else the part that belongs to its devices, which those give back that have more" enum:"fair|greedy|tune"`
+	// Consolidate looks for one node first, that with the fewest free devices.
+	Consolidate bool `config:"consolidate" doc:"look for one node first, that with the fewest free devices, and take the rest from the nodes with the fewest; otherwise devices are taken in the order of the nodes, as published without it"`
+	// Replan seats all jobs anew in every round, as published.
+	Replan bool `config:"replan" doc:"seat all jobs anew in every round, in the order of their grants, as published; otherwise those that run stay, and only their CPUs and their memory change"`
 }
 
 // NewSynergy seats whole devices, and gives each job CPUs and memory beside them by how sensitive it is to them.

@@ -15,6 +15,7 @@ const (
 
 // TailEvictionConfig configures NewTailEviction.
 type TailEvictionConfig struct {
+	// Fit says how free devices are taken node by node: scattered or prefix_sum.
 	Fit string `config:"fit" doc:"how free devices are taken node by node: scattered takes as many as are missing, prefix_sum up to all the job needs from each node and succeeds only if the running total meets the need exactly, as released" enum:"scattered|prefix_sum"`
 }
 

@@ -9,6 +9,7 @@ import (
 
 // TiresiasSkewConfig configures NewTiresiasSkew.
 type TiresiasSkewConfig struct {
+	// Skewed are applications that suffer when spread over nodes.
 	Skewed []string `config:"skewed" doc:"applications whose models have few, large tensors and so suffer when spread over nodes"`
 }
 

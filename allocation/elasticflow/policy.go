@@ -20,9 +20,12 @@ const (
 
 // Config configures New.
 type Config struct {
-	Expand   string        `config:"expand" doc:"who gets devices that no deadline needs: the job whose device-time grows least by it for each device, as the publication reasons, or most, as its released code does" enum:"least_growth|most_growth"`
+	// Expand says who gets devices that no deadline needs: the job whose device-time grows least, or most.
+	Expand string `config:"expand" doc:"who gets devices that no deadline needs: the job whose device-time grows least by it for each device, as the publication reasons, or most, as its released code does" enum:"least_growth|most_growth"`
+	// Overhead is how long a job stands still after each change of its devices.
 	Overhead time.Duration `config:"overhead" doc:"how long a job stands still after each change of its devices; less than it is in truth breaks promises" min:"0s"`
-	Levels   string        `config:"levels" doc:"numbers of devices that jobs get: the least that a job can run with times powers of two, or all" enum:"powers_of_two|all"`
+	// Levels says which numbers of devices are planned with: the least times powers of two, or all.
+	Levels string `config:"levels" doc:"numbers of devices that jobs get: the least that a job can run with times powers of two, or all" enum:"powers_of_two|all"`
 }
 
 // PlannedOverhead is the overhead.
@@ -51,7 +54,7 @@ func New() core.Factory[core.Allocator] {
 			"Needs an elasticity that lets jobs run on several numbers of devices. Rounds need an interval, for plans change at its multiples. O(jobs × levels × changes of plans) a round.",
 		Source:       "ElasticFlow, ASPLOS'23",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
-	}, Config{Expand: leastGrowth, Levels: promise.Powers}, func(c Config, _ core.Settings) (core.Allocator, error) {
+	}, Config{Expand: leastGrowth, Levels: promise.PowersOfTwo}, func(c Config, _ core.Settings) (core.Allocator, error) {
 		return &elasticFlow{
 			config: c, ledger: promise.Ledger{Planner: promise.Planner{Overhead: c.Overhead.Seconds()}, Levels: c.Levels},
 			standing: core.Standing{UntilSeconds: math.Inf(1)},
@@ -248,7 +251,7 @@ func (p *elasticFlow) expand(v *core.View) {
 // nothing, or not so much is left.
 func (p *elasticFlow) offer(s *flowShare) bool {
 	found := false
-	if s.stays || s.job.Nowhere {
+	if s.stays || s.job.NoTypeFits {
 		return false
 	}
 	if s.entry == nil && s.replicas == 0 {

@@ -46,7 +46,7 @@ func TestElasticFlowGrants(t *testing.T) {
 		"a late job has what is left":         {Config{}, 3, []*coretest.JobBuilder{due(900, 100), due(150, 100)}, map[core.JobID]int{0: 1, 1: 2}, 0},
 		"least growth to the shorter job":     {Config{}, 3, []*coretest.JobBuilder{due(60, 0), due(600, 0)}, map[core.JobID]int{0: 2, 1: 1}, 0},
 		"most growth to the longer job":       {Config{Expand: mostGrowth}, 3, []*coretest.JobBuilder{due(60, 0), due(600, 0)}, map[core.JobID]int{0: 1, 1: 2}, 0},
-		"all levels":                          {Config{Levels: promise.All}, 3, []*coretest.JobBuilder{due(60, 0)}, map[core.JobID]int{0: 3}, 0},
+		"all levels":                          {Config{Levels: promise.AllLevels}, 3, []*coretest.JobBuilder{due(60, 0)}, map[core.JobID]int{0: 3}, 0},
 		"powers of two":                       {Config{}, 3, []*coretest.JobBuilder{due(60, 0)}, map[core.JobID]int{0: 2}, 0},
 		"what it holds costs nothing":         {Config{Overhead: 50 * time.Second}, 2, []*coretest.JobBuilder{on(due(100, 0), 0), due(100, 0)}, map[core.JobID]int{0: 1, 1: 1}, 0},
 		"its deadline does not bear a change": {Config{Overhead: 40 * time.Second}, 2, []*coretest.JobBuilder{on(due(99, 100), 0)}, map[core.JobID]int{0: 1}, 0},
@@ -60,7 +60,7 @@ func TestElasticFlowGrants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if tc.config.Levels == "" {
-				tc.config.Levels = promise.Powers
+				tc.config.Levels = promise.PowersOfTwo
 			}
 			if tc.config.Expand == "" {
 				tc.config.Expand = leastGrowth
@@ -138,7 +138,7 @@ func TestElasticFlowByType(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := New().New(&Config{Levels: promise.Powers, Expand: leastGrowth}, core.Settings{})
+			p, err := New().New(&Config{Levels: promise.PowersOfTwo, Expand: leastGrowth}, core.Settings{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,7 +165,7 @@ func TestElasticFlowByType(t *testing.T) {
 // An answer stands only for the jobs that were asked about, and as long as it is asked in each round.
 func TestElasticFlowAnswersAnew(t *testing.T) {
 	t.Parallel()
-	config := Config{Levels: promise.Powers, Expand: leastGrowth}
+	config := Config{Levels: promise.PowersOfTwo, Expand: leastGrowth}
 	p, err := New().New(&config, core.Settings{})
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func TestElasticFlowRepeatsItself(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := New().New(&Config{Levels: promise.Powers, Expand: leastGrowth}, core.Settings{})
+			p, err := New().New(&Config{Levels: promise.PowersOfTwo, Expand: leastGrowth}, core.Settings{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -280,7 +280,7 @@ func TestElasticFlowRepeatsItself(t *testing.T) {
 // A job that nobody promised anything to, and that takes all, does not undo the plans of two others, by which both are in time.
 func TestElasticFlowGoesBackToItsPlans(t *testing.T) {
 	t.Parallel()
-	p, err := New().New(&Config{Levels: promise.Powers, Expand: leastGrowth}, core.Settings{})
+	p, err := New().New(&Config{Levels: promise.PowersOfTwo, Expand: leastGrowth}, core.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ func TestElasticFlowGivesAwayTheRest(t *testing.T) {
 		}
 		v := coretest.MakeView(coretest.MakeCluster().Nodes(devices, "t4", 8).Obj()).Jobs(builders...).Obj()
 		v.Devices, v.IntervalSeconds = devices, 10
-		config := Config{Levels: promise.Powers, Expand: expand, Overhead: time.Duration(overhead) * time.Second}
+		config := Config{Levels: promise.PowersOfTwo, Expand: expand, Overhead: time.Duration(overhead) * time.Second}
 		p, err := New().New(&config, core.Settings{})
 		if err != nil {
 			t.Fatal(err)

@@ -22,9 +22,12 @@ const (
 
 // Config configures New.
 type Config struct {
-	Slice      time.Duration `config:"slice" doc:"how long jobs have their devices, at least, while others wait for them: turns end at its multiples, in the first round not before" min:"1s"`
-	Pairs      string        `config:"pairs" doc:"which jobs are tried together on devices while some wait: least_used, those that use least of their devices, until all have some; random, as many as a draw of pairs yields, as in the imitation of Gavel's; or none" enum:"least_used|random|none"`
-	GrowShrink bool          `config:"grow_shrink" doc:"while nobody waits, jobs on one node that can run with more replicas than they request take its idle devices; they give them back when somebody does"`
+	// Slice is how long jobs keep their devices at least while others wait.
+	Slice time.Duration `config:"slice" doc:"how long jobs have their devices, at least, while others wait for them: turns end at its multiples, in the first round not before" min:"1s"`
+	// Pairs says which jobs are tried together on devices: least_used, random or none.
+	Pairs string `config:"pairs" doc:"which jobs are tried together on devices while some wait: least_used, those that use least of their devices, until all have some; random, as many as a draw of pairs yields, as in the imitation of Gavel's; or none" enum:"least_used|random|none"`
+	// GrowShrink gives idle devices of their node to elastic jobs while nobody waits.
+	GrowShrink bool `config:"grow_shrink" doc:"while nobody waits, jobs on one node that can run with more replicas than they request take its idle devices; they give them back when somebody does"`
 }
 
 // LeastTurn is the slice.

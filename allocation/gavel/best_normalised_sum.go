@@ -11,6 +11,7 @@ import (
 // BestNormalisedConfig configures NewBestNormalisedSum.
 type BestNormalisedConfig struct {
 	Rounds
+	// FairnessFloor is the part of its max-min throughput that every job keeps at least; 0 for no floor.
 	FairnessFloor float64 `config:"fairness_floor" doc:"part of its max-min throughput that every job keeps at least; 0 for no floor" min:"0" max:"1"`
 }
 

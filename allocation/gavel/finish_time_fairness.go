@@ -54,11 +54,11 @@ func (p *finishTimes) divide(ctx context.Context, d *problem) error {
 // finish is what the jobs ask for, and brings the bookings up to date.
 func (p *finishTimes) finish(d *problem) optim.Finish {
 	n := len(d.jobs)
-	finish := optim.Finish{Elapsed: make([]float64, n), Remaining: d.workLeft(), Alone: make([]float64, n)}
+	finish := optim.Finish{Elapsed: make([]float64, n), Remaining: d.workLeft(), Exclusive: make([]float64, n)}
 	for i, b := range p.book(d) {
 		finish.Elapsed[i] = max(d.now-d.jobs[i].submit, 0)
 		// a job without work left, or of unknown length, asks for nothing
-		finish.Alone[i] = max(seconds(b.seconds)+finish.Remaining[i]/b.rate, 1e-9)
+		finish.Exclusive[i] = max(seconds(b.seconds)+finish.Remaining[i]/b.rate, 1e-9)
 	}
 	return finish
 }

@@ -11,6 +11,7 @@ import (
 // MakespanConfig configures NewMakespan.
 type MakespanConfig struct {
 	Rounds
+	// Tolerance is by what part the makespan may exceed the least; 0 is exact.
 	Tolerance float64 `config:"tolerance" doc:"how much longer than the least the makespan may be, as a part of it: 0 is exact, 0.05 searches for it as published" min:"0" max:"1"`
 }
 

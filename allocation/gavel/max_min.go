@@ -10,6 +10,7 @@ import (
 // MaxMinConfig configures NewMaxMin.
 type MaxMinConfig struct {
 	Rounds
+	// Spare says what happens to time that the fairest shares leave.
 	Spare string `config:"spare" doc:"what becomes of time that the fairest shares leave: throughput divides it so that the jobs are fastest, each against its best type; rounds leaves it to whoever fits, as published" enum:"throughput|rounds"`
 }
 

@@ -203,6 +203,6 @@ func (p *problem) together(m, o *member, t int) (first, second float64, runs boo
 
 // takePacked copies shares of the solver.
 func (p *problem) takePacked(r *optim.PackedResult) {
-	p.take(r.Alone)
+	p.take(r.Exclusive)
 	p.pairs.shares = append(p.pairs.shares, r.Pairs...)
 }

@@ -22,7 +22,9 @@ type pairs struct {
 
 // Pairing configures policies under which jobs share devices.
 type Pairing struct {
-	Partners  string  `config:"partners" doc:"whom the jobs of a kind share devices with, when two kinds are to be together for some time: few shares it among as few pairs as it takes; all among all pairs evenly, as published" enum:"few|all"`
+	// Partners says whom the jobs of a kind share devices with.
+	Partners string `config:"partners" doc:"whom the jobs of a kind share devices with, when two kinds are to be together for some time: few shares it among as few pairs as it takes; all among all pairs evenly, as published" enum:"few|all"`
+	// LeastGain is how many times the throughput of one job alone a pair must exceed.
 	LeastGain float64 `config:"least_gain" doc:"what the two of a pair must do together, more than so many times of what one of them would alone, to be a pair: with 1, only pairs that gain over taking turns; with 0 all that run, as published" min:"0" max:"2"`
 }
 

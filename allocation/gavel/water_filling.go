@@ -14,14 +14,18 @@ import (
 // WaterFillingConfig configures NewWaterFilling.
 type WaterFillingConfig struct {
 	Rounds
+	// Tenants divide the cluster among themselves first, then each its part among its jobs.
 	Tenants []Tenant `config:"tenants" doc:"tenants that divide the cluster among themselves first, then each its part among its jobs; one that is not listed has weight 1 and is fair. None to divide among all jobs at once"`
 }
 
 // Tenant is one that jobs belong to.
 type Tenant struct {
-	Name   string  `config:"name" doc:"name of the tenant"`
+	// Name is the name of the tenant.
+	Name string `config:"name" doc:"name of the tenant"`
+	// Weight is its part against those of others; 0 stands for 1.
 	Weight float64 `config:"weight" doc:"its part against those of others; 0, as when it is left out, stands for 1" min:"0" max:"1e6"`
-	Inside string  `config:"inside" doc:"how its jobs divide its part: fair by weight, also when it is left out, or fifo" enum:"fair|fifo|"`
+	// Inside says how its jobs divide its part: fair or fifo.
+	Inside string `config:"inside" doc:"how its jobs divide its part: fair by weight, also when it is left out, or fifo" enum:"fair|fifo|"`
 }
 
 const fifo = "fifo"

@@ -17,11 +17,16 @@ import (
 
 // Config configures New.
 type Config struct {
-	Premium  float64       `config:"premium" doc:"part of the device time they request that premium jobs are guaranteed" min:"0" max:"1"`
-	Standard float64       `config:"standard" doc:"that of standard jobs, at most that of premium ones" min:"0" max:"1"`
-	Basic    float64       `config:"basic" doc:"that of basic jobs and of those without a tier, at most that of standard ones" min:"0" max:"1"`
-	Window   time.Duration `config:"window" doc:"time up to now over which the part is taken; the life of a job that is younger" min:"1s"`
-	Turn     time.Duration `config:"turn" doc:"a job that was behind makes up this much more than it must before it gives way, and keeps its devices until another of its tier is this much further behind; larger means fewer preemptions and coarser turns" min:"0s"`
+	// Premium is the part (0 to 1) of the requested device time that premium jobs are guaranteed.
+	Premium float64 `config:"premium" doc:"part of the device time they request that premium jobs are guaranteed" min:"0" max:"1"`
+	// Standard is that part for standard jobs, at most Premium.
+	Standard float64 `config:"standard" doc:"that of standard jobs, at most that of premium ones" min:"0" max:"1"`
+	// Basic is that part for basic jobs and those without a tier, at most Standard.
+	Basic float64 `config:"basic" doc:"that of basic jobs and of those without a tier, at most that of standard ones" min:"0" max:"1"`
+	// Window is the time up to now over which the part is taken.
+	Window time.Duration `config:"window" doc:"time up to now over which the part is taken; the life of a job that is younger" min:"1s"`
+	// Turn is how much more than it must a job makes up before it gives way.
+	Turn time.Duration `config:"turn" doc:"a job that was behind makes up this much more than it must before it gives way, and keeps its devices until another of its tier is this much further behind; larger means fewer preemptions and coarser turns" min:"0s"`
 }
 
 // Validate checks that no tier is guaranteed more than one that is served before it.

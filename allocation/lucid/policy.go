@@ -19,18 +19,30 @@ const (
 
 // Config configures New.
 type Config struct {
-	Sharing       bool    `config:"sharing" doc:"pack jobs on the devices of others; without it shortest job first, each with devices of its own"`
-	Pack          string  `config:"pack" doc:"first: a job is packed where it has a partner, even if devices are free, as Lucid's; full: only one that finds no devices of its own" enum:"first|full"`
-	Tolerance     float64 `config:"tolerance" doc:"part of its speed alone that a job lets go that does not tell its slowdown tolerance, or tells 0" min:"0" max:"1"`
-	LabelsAlone   bool    `config:"labels_alone" doc:"whatever jobs tolerate, their labels decide, as with Lucid"`
-	LabelSum      int     `config:"label_sum" doc:"most that the labels of two jobs on a device add up to: 0 for a tiny job, 1 for a medium and 2 for a jumbo one" min:"0" max:"4"`
-	MediumAbove   float64 `config:"medium_above" doc:"utilisation alone above which a job is medium" min:"0" max:"1"`
-	JumboAbove    float64 `config:"jumbo_above" doc:"utilisation alone above which it is jumbo" min:"0" max:"1"`
-	LongerFactor  float64 `config:"longer_factor" doc:"how many times as long as its partner a job may take" min:"0"`
-	LargestPacked int     `config:"largest_packed" doc:"most replicas of jobs that are packed" min:"0"`
-	OffBelow      float64 `config:"off_below" doc:"nobody is packed while fewer jobs than this were submitted in ten minutes, on average over the last hour; 0 for always, Lucid's is 2" min:"0"`
-	Queue         string  `config:"queue" doc:"what happens to the jobs behind one that does not fit while nobody is packed: backfill lets them pass, blocking makes them wait; otherwise they pass" enum:"backfill|blocking"`
-	StepTimes     bool    `config:"step_times" doc:"read the true step times and steps left of a profiled job whose curve elasticity does not tell"`
+	// Sharing packs jobs on the devices of others.
+	Sharing bool `config:"sharing" doc:"pack jobs on the devices of others; without it shortest job first, each with devices of its own"`
+	// Pack says when a job is packed: first, wherever it has a partner; full, only when it finds no devices of its own.
+	Pack string `config:"pack" doc:"first: a job is packed where it has a partner, even if devices are free, as Lucid's; full: only one that finds no devices of its own" enum:"first|full"`
+	// Tolerance is the part of its speed that a job gives up where it does not declare its slowdown tolerance.
+	Tolerance float64 `config:"tolerance" doc:"part of its speed alone that a job lets go that does not tell its slowdown tolerance, or tells 0" min:"0" max:"1"`
+	// LabelsAlone lets the labels decide, whatever jobs tolerate.
+	LabelsAlone bool `config:"labels_alone" doc:"whatever jobs tolerate, their labels decide, as with Lucid"`
+	// LabelSum is the largest sum of the labels of two jobs on a device: 0 tiny, 1 medium, 2 jumbo.
+	LabelSum int `config:"label_sum" doc:"most that the labels of two jobs on a device add up to: 0 for a tiny job, 1 for a medium and 2 for a jumbo one" min:"0" max:"4"`
+	// MediumAbove is the utilisation (0 to 1) above which a job is medium.
+	MediumAbove float64 `config:"medium_above" doc:"utilisation alone above which a job is medium" min:"0" max:"1"`
+	// JumboAbove is the utilisation (0 to 1) above which a job is jumbo.
+	JumboAbove float64 `config:"jumbo_above" doc:"utilisation alone above which it is jumbo" min:"0" max:"1"`
+	// LongerFactor is how many times as long as its partner a packed job may take.
+	LongerFactor float64 `config:"longer_factor" doc:"how many times as long as its partner a job may take" min:"0"`
+	// LargestPacked is the most replicas of jobs that are packed.
+	LargestPacked int `config:"largest_packed" doc:"most replicas of jobs that are packed" min:"0"`
+	// OffBelow turns packing off while fewer jobs than this are submitted in ten minutes; 0 for always on.
+	OffBelow float64 `config:"off_below" doc:"nobody is packed while fewer jobs than this were submitted in ten minutes, on average over the last hour; 0 for always, Lucid's is 2" min:"0"`
+	// Queue says what happens to the jobs behind one that does not fit; see package queue.
+	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit while nobody is packed: backfill lets them pass, blocking makes them wait; otherwise they pass" enum:"backfill|blocking"`
+	// StepTimes reads the true step times and steps left of a profiled job where elasticity tells no curve.
+	StepTimes bool `config:"step_times" doc:"read the true step times and steps left of a profiled job whose curve elasticity does not tell"`
 }
 
 // Capabilities are those that reading step times needs, besides the work left.

@@ -25,14 +25,14 @@ func BenchmarkAllocate(b *testing.B) {
 			}
 			v := coretest.MakeView(cluster.Obj()).Jobs(jobs...).Obj()
 			candidates := coretest.Candidates(v, func(j *core.Job) core.Response {
-				u := &core.UnlikeRates{SyncSeconds: make([]float64, 16)}
+				u := &core.MixedTypeRates{SyncSeconds: make([]float64, 16)}
 				for range 5 {
-					u.Alone = append(u.Alone, 1+9*rng.Float64())
+					u.SingleDeviceRates = append(u.SingleDeviceRates, 1+9*rng.Float64())
 				}
 				for k := range u.SyncSeconds {
 					u.SyncSeconds[k] = 0.1 * float64(k) / float64(k+1)
 				}
-				return core.Response{Job: j.ID, MinReplicas: 1, MaxReplicas: 16, RemainingWork: 1000 * rng.ExpFloat64(), Unlike: u}
+				return core.Response{Job: j.ID, MinReplicas: 1, MaxReplicas: 16, RemainingWork: 1000 * rng.ExpFloat64(), MixedTypes: u}
 			})
 			config := Default
 			policy, err := New().New(&config, core.Settings{Rand: core.NewRand(1, "allocation/matching")})

@@ -81,8 +81,8 @@ func (d *demand) job(v *core.View, c *core.Candidate) market.Job {
 			job.Rates[t] = rate
 		}
 	}
-	if r.Unlike != nil {
-		job.SyncSeconds = r.Unlike.SyncSeconds
+	if r.MixedTypes != nil {
+		job.SyncSeconds = r.MixedTypes.SyncSeconds
 	} else {
 		d.follow(&job, r)
 	}
@@ -100,9 +100,9 @@ func sane(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
 
 // alone is the rate of one device of a type: at the number of replicas where each does most, if one alone does nothing.
 func (d *demand) alone(r *core.Response, requested, t int) float64 {
-	if r.Unlike != nil {
-		if t < len(r.Unlike.Alone) {
-			return r.Unlike.Alone[t]
+	if r.MixedTypes != nil {
+		if t < len(r.MixedTypes.SingleDeviceRates) {
+			return r.MixedTypes.SingleDeviceRates[t]
 		}
 		return 0
 	}

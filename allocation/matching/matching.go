@@ -15,15 +15,23 @@ import (
 
 // Config configures New.
 type Config struct {
-	Values   string  `config:"values" doc:"what a job bids for a device: gradient is by how much it shortens the job, raw_rate its speed, as in a public replication, blind the same for every type" enum:"gradient|raw_rate|blind"`
-	Search   string  `config:"search" doc:"sampled: categories drawn and improved; each_category: a market for each category drawn, and nothing else, as published; exact: dynamic programming, for a few devices of each type only" enum:"sampled|each_category|exact"`
-	Market   string  `config:"market" doc:"what clears a market: transport, or the slower price auction" enum:"transport|auction"`
-	Samples  int     `config:"samples" doc:"categories drawn in a round, half of them uniformly and half near the category of marginal gains; all uniformly with search each_category" min:"0" max:"100000"`
-	Kicks    int     `config:"kicks" doc:"times in a round that the best assignment is disturbed and improved again" min:"0" max:"100000"`
+	// Values says what a job bids for a device: gradient, by how much it shortens the job, or raw_rate, its speed.
+	Values string `config:"values" doc:"what a job bids for a device: gradient is by how much it shortens the job, raw_rate its speed, as in a public replication, blind the same for every type" enum:"gradient|raw_rate|blind"`
+	// Search says how categories are chosen: sampled, or each_category.
+	Search string `config:"search" doc:"sampled: categories drawn and improved; each_category: a market for each category drawn, and nothing else, as published; exact: dynamic programming, for a few devices of each type only" enum:"sampled|each_category|exact"`
+	// Market is what clears a market: transport, or the slower price auction.
+	Market string `config:"market" doc:"what clears a market: transport, or the slower price auction" enum:"transport|auction"`
+	// Samples is how many categories are drawn in a round.
+	Samples int `config:"samples" doc:"categories drawn in a round, half of them uniformly and half near the category of marginal gains; all uniformly with search each_category" min:"0" max:"100000"`
+	// Kicks is how often in a round the best assignment is disturbed and improved again.
+	Kicks int `config:"kicks" doc:"times in a round that the best assignment is disturbed and improved again" min:"0" max:"100000"`
+	// Fairness is the weight of Jain's index of the completion times.
 	Fairness float64 `config:"fairness" doc:"weight of Jain's index of the completion times, each over that of equal sizes, against their mean" min:"0" max:"1"`
-	Urgency  float64 `config:"urgency" doc:"power by which a job counts more the less work it has left; 0 weighs all alike, for the plain mean" min:"0" max:"8"`
+	// Urgency is the power by which a job counts more the less work it has left; 0 weighs all alike.
+	Urgency float64 `config:"urgency" doc:"power by which a job counts more the less work it has left; 0 weighs all alike, for the plain mean" min:"0" max:"8"`
 	restart.Cost
 
+	// MovesPay says in which time a change of devices must make up for its cost.
 	MovesPay string `config:"moves_pay" doc:"time in which a change of devices must make up for its cost: until_arrival, the mean time until the next job comes and takes devices; for_life, all that the job has left" enum:"until_arrival|for_life"`
 }
 

@@ -21,7 +21,7 @@ func respond(most int, left map[string]float64, alone map[string][]float64) func
 	return func(j *core.Job) core.Response {
 		return core.Response{
 			Job: j.ID, MinReplicas: 1, MaxReplicas: most, RemainingWork: left[j.Name],
-			Unlike: &core.UnlikeRates{Alone: alone[j.Name], SyncSeconds: make([]float64, most)},
+			MixedTypes: &core.MixedTypeRates{SingleDeviceRates: alone[j.Name], SyncSeconds: make([]float64, most)},
 		}
 	}
 }

@@ -12,14 +12,16 @@ import (
 
 // Job is what grouping knows of a job.
 type Job struct {
+	// Devices is how many devices it is granted.
 	Devices int
+	// Stages are the stages of an iteration.
 	Stages  core.Iteration
 	Seconds float64 // of one iteration alone
 	Group   int32   // the same number above 0 for jobs that run together now; 0 for none. Only Steady asks
 
-	Class    int32   // jobs of different classes are in no group
-	Alone    bool    // it is in no group
-	MemoryGB float64 // that it needs of each device; jobs that differ in it are not alike
+	Class            int32   // jobs of different classes are in no group
+	ExclusiveSeconds bool    // it is in no group
+	MemoryGB         float64 // that it needs of each device; jobs that differ in it are not alike
 }
 
 // Group is jobs that run on the same devices.
@@ -33,6 +35,7 @@ type Group struct {
 // It holds the buffers of its calls, and the periods of the groups that it has met: it is reused, by one goroutine at a time. Once these
 // are known, it does not allocate.
 type Grouper struct {
+	// Model says how long an iteration of a group takes.
 	Model interference.PeriodModel
 	// Largest is how many jobs a group may have; 0 for four.
 	Largest int
@@ -166,7 +169,7 @@ func (g *Grouper) candidates(jobs []Job, devices int) (need int) {
 			most = 1
 		}
 		for k, n := i, 0; k < len(jobs) && n < most; k++ {
-			if !g.taken[k] && (k == i || jobs[k].Devices == size && jobs[k].Class == b.class && !jobs[k].Alone) {
+			if !g.taken[k] && (k == i || jobs[k].Devices == size && jobs[k].Class == b.class && !jobs[k].ExclusiveSeconds) {
 				g.taken[k] = true
 				b.groups = append(b.groups, team{jobs: [interference.MaxInterleaved]int32{int32(k)}, n: 1})
 				need += size
@@ -180,7 +183,7 @@ func (g *Grouper) candidates(jobs []Job, devices int) (need int) {
 // bin is that of a job.
 func (g *Grouper) bin(j *Job) *bin {
 	for i := range g.bins[:g.used] {
-		if b := &g.bins[i]; b.alone == j.Alone && (b.alone || b.devices == j.Devices && b.class == j.Class) {
+		if b := &g.bins[i]; b.alone == j.ExclusiveSeconds && (b.alone || b.devices == j.Devices && b.class == j.Class) {
 			return b
 		}
 	}
@@ -189,7 +192,7 @@ func (g *Grouper) bin(j *Job) *bin {
 	}
 	b := &g.bins[g.used]
 	g.used++
-	b.devices, b.class, b.alone, b.groups = j.Devices, j.Class, j.Alone, b.groups[:0]
+	b.devices, b.class, b.alone, b.groups = j.Devices, j.Class, j.ExclusiveSeconds, b.groups[:0]
 	return b
 }
 

@@ -21,11 +21,16 @@ const (
 
 // Config configures New.
 type Config struct {
+	// Knowledge is what jobs are ordered by: remaining or attained service.
 	Knowledge string `config:"knowledge" doc:"the order of the jobs: remaining, by the device-seconds that they still need alone, which must be known (Muri-S); attained, by those that they received, of a group their part (Muri-L)" enum:"remaining|attained"`
-	Largest   int    `config:"largest_group" doc:"how many jobs may share devices; cluster.max_owners bounds it as well" min:"1" max:"4"`
-	Exchange  bool   `config:"exchange" doc:"after the matchings, two groups divide their jobs anew where they use the resources better then, until no two do; ours"`
-	Steady    bool   `config:"steady" doc:"jobs with the same stages stand in for each other, so that groups that run stay as they are; ours"`
-	Period    string `config:"period" doc:"how long an iteration of a group is expected to be: measured, as on the cluster of Muri, 31 to 48 % longer than its stages need; ideal, as long as these" enum:"measured|ideal"`
+	// Largest is how many jobs may share devices.
+	Largest int `config:"largest_group" doc:"how many jobs may share devices; cluster.max_owners bounds it as well" min:"1" max:"4"`
+	// Exchange lets two groups divide their jobs anew where they use the resources better then.
+	Exchange bool `config:"exchange" doc:"after the matchings, two groups divide their jobs anew where they use the resources better then, until no two do; ours"`
+	// Steady lets jobs with the same stages stand in for each other, so that running groups stay as they are.
+	Steady bool `config:"steady" doc:"jobs with the same stages stand in for each other, so that groups that run stay as they are; ours"`
+	// Period says how long an iteration of a group is expected to be: as measured, or in closed form.
+	Period string `config:"period" doc:"how long an iteration of a group is expected to be: measured, as on the cluster of Muri, 31 to 48 % longer than its stages need; ideal, as long as these" enum:"measured|ideal"`
 }
 
 // Capabilities are what the order needs to know.
@@ -208,8 +213,8 @@ func (p *policy) list(v *core.View, candidates []core.Candidate, ranks []queue.R
 			continue
 		}
 		p.jobs = append(p.jobs, Job{
-			Devices: p.replicas(v, c), Stages: c.Iteration, Seconds: c.Iteration.Alone(), Group: runsAt(c.Job),
-			Class: p.classOf(c.JobSpec), MemoryGB: c.DeviceMemoryGB, Alone: c.Iteration.Seconds() == 0,
+			Devices: p.replicas(v, c), Stages: c.Iteration, Seconds: c.Iteration.ExclusiveSeconds(), Group: runsAt(c.Job),
+			Class: p.classOf(c.JobSpec), MemoryGB: c.DeviceMemoryGB, ExclusiveSeconds: c.Iteration.Seconds() == 0,
 		})
 		p.specs, p.slots = append(p.specs, c.JobSpec), append(p.slots, r.Index)
 	}

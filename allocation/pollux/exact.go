@@ -13,15 +13,19 @@ type exactSearch struct {
 	order     []int
 	patterns  patterns
 	row       []share
-	takers    []int32
+	takers    takers
 	only      []int32
+	forced    int  // rows tried in this round, times nodes
 	few       bool // jobs and nodes: larger changes can be tried everywhere
 	clipped   []share
 	heldOn    [][]int32 // by node: jobs that hold devices of it
 	gainBound []float64 // by devices: what any job could gain from so many more
+	gains     []float64 // by devices: what the job at hand could gain
 	mostGain  []float64 // by job: what it could gain from as many more as a node holds
 	slack     float64   // how much more than its least, at the price, the jobs of a better plan can cost together
 	moved     []float64 // by job: how much of the slack it takes to move it from where it stays
+	leastLoss []float64 // by job: what it loses at least by giving replicas away; see lossOn
+	nodeLoss  []float64 // by node: the least of its jobs' losses
 }
 
 // exact finds the plan: the best counts if nodes did not matter, then the best of several ways to seat them. It stops at
@@ -29,7 +33,11 @@ type exactSearch struct {
 func (p *allocator) exact() {
 	bound := p.search.counts.find(p)
 	p.search.gainBound = slices.Grow(p.search.gainBound[:0], p.perNode+1)[:p.perNode+1]
+	p.search.gains = slices.Grow(p.search.gains[:0], p.perNode+1)[:p.perNode+1]
 	p.search.mostGain = slices.Grow(p.search.mostGain[:0], len(p.jobs))[:len(p.jobs)]
+	p.search.leastLoss = slices.Grow(p.search.leastLoss[:0], len(p.jobs))[:len(p.jobs)]
+	p.search.nodeLoss = slices.Grow(p.search.nodeLoss[:0], len(p.usable))[:len(p.usable)]
+	p.search.forced, p.search.takers.scanned = 0, 0
 	p.plan.reset(len(p.jobs))
 	p.plan.cost = math.Inf(1)
 	for _, seat := range [...]func(*allocator){
@@ -45,7 +53,7 @@ func (p *allocator) exact() {
 			break
 		}
 	}
-	if !p.search.few && p.improvable(bound) {
+	if (!p.search.few || p.search.forced >= forceLimit) && p.improvable(bound) {
 		bound = p.byPatterns(bound)
 	}
 	p.certify(bound)

@@ -2,6 +2,10 @@ package pollux
 
 import "slices"
 
+// forceLimit is the number of forced rows, times nodes, after which a round stops trying every node for every job, which
+// bounds its time. A round of the published workloads, on 16 nodes, forces at most 500 rows.
+const forceLimit = 1 << 20
+
 // force lets jobs take a row that would suit them better, or leave room to others, from whoever sits there, who must look
 // for another. It reports whether one of them was worth it.
 func (p *allocator) force() bool {
@@ -14,7 +18,7 @@ func (p *allocator) force() bool {
 		if j.held > 0 && j.canStay() && !p.tooDear(id, j.stays, j.held) && !slices.Equal(f.rows[i], j.row) && p.forceRow(id, j.row) {
 			forced = true
 		}
-		if !s.few || s.counts.of[i] == 0 { // the cluster is too large to try everywhere
+		if !s.few || s.forced >= forceLimit || s.counts.of[i] == 0 { // too large to try everywhere
 			continue
 		}
 		forced = p.forceOne(id) || forced
@@ -156,6 +160,7 @@ func (p *allocator) forceRow(i int32, row []share) bool {
 	if !p.open(i, row) {
 		return false
 	}
+	p.search.forced += len(p.usable)
 	f := &p.search.occupancy
 	f.log = f.log[:0]
 	left := f.rows[i]

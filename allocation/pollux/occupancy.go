@@ -13,6 +13,8 @@ type occupancy struct {
 	byFree []nodeSet // by number of free devices
 	has    []int32   // by job: its replicas
 	row    []share   // under construction
+	newRow []bool    // by job: its row changed since its loss was bounded
+	newJob []bool    // by node: the row of a job on it changed since
 	log    []was     // changes that can be undone
 	seating
 }
@@ -34,6 +36,7 @@ func (f *occupancy) empty(p *allocator) {
 	f.has = slices.Grow(f.has[:0], len(p.jobs))[:len(p.jobs)]
 	clear(f.has)
 	nodes := len(p.usable)
+	f.newRow, f.newJob = allTrue(f.newRow, len(p.jobs)), allTrue(f.newJob, nodes)
 	f.free = slices.Grow(f.free[:0], nodes)[:nodes]
 	f.spans = slices.Grow(f.spans[:0], nodes)[:nodes]
 	clear(f.spans)
@@ -62,7 +65,7 @@ func (f *occupancy) empty(p *allocator) {
 func (f *occupancy) seat(i int32, row []share) { f.occupy(i, f.keep(row)) }
 
 func (f *occupancy) occupy(i int32, row []share) {
-	f.rows[i] = row
+	f.rows[i], f.newRow[i] = row, true
 	for _, at := range row {
 		f.take(at.node, at.replicas)
 		f.onNode[at.node] = append(f.onNode[at.node], i)
@@ -109,6 +112,16 @@ func (f *occupancy) take(n, devices int32) {
 	f.byFree[f.free[n]].flip(n)
 	f.free[n] -= devices
 	f.byFree[f.free[n]].flip(n)
+	f.newJob[n] = true
+}
+
+// allTrue returns n true values, in the memory of a slice if it has room.
+func allTrue(s []bool, n int) []bool {
+	s = slices.Grow(s[:0], n)[:n]
+	for i := range s {
+		s[i] = true
+	}
+	return s
 }
 
 // smallest is the first node with the least room that holds k replicas, -1 if there is none.

@@ -16,27 +16,45 @@ import (
 
 // Config configures New.
 type Config struct {
-	Search    string  `config:"search" doc:"exact: counts by dynamic programming and several packings, with a certified gap; genetic: the published search" enum:"exact|genetic"`
+	// Search is the search for a plan: exact or genetic.
+	Search string `config:"search" doc:"exact: counts by dynamic programming and several packings, with a certified gap; genetic: the published search" enum:"exact|genetic"`
+	// FairnessP is the power of the mean over jobs: 1 is the sum, 0 the product, -1 the harmonic mean.
 	FairnessP float64 `config:"fairness_p" doc:"power of the mean over jobs: 1 is the sum, 0 the product, -1 the published harmonic mean, the lower the more even" min:"-20" max:"1"`
-	Reference string  `config:"reference" doc:"speed that a job's is measured against: fair_share of the devices as published, best it could have, or one replica" enum:"fair_share|best|one"`
-	Restart   string  `config:"restart" doc:"how a restart is charged: age as published, by the part of its life that a job lost to restarts; horizon, by the part of a span ahead" enum:"age|horizon"`
+	// Reference is the speed that a job's is divided by: fair_share, best or one.
+	Reference string `config:"reference" doc:"speed that a job's is measured against: fair_share of the devices as published, best it could have, or one replica" enum:"fair_share|best|one"`
+	// Restart is how a restart is charged: by age, or over a horizon.
+	Restart string `config:"restart" doc:"how a restart is charged: age as published, by the part of its life that a job lost to restarts; horizon, by the part of a span ahead" enum:"age|horizon"`
 
 	restart.Cost
 
-	Resize               Resize        `config:"resize" doc:"what a change of devices costs a job that keeps one"`
-	Horizon              time.Duration `config:"horizon" doc:"span over which restart horizon spreads a restart of up to 30 s; beyond that it grows with restart_overhead to the power of 2/3" min:"1s"`
-	AdaptiveHorizon      bool          `config:"adaptive_horizon" doc:"lengthen the horizon to the mean time between changes of the job list"`
-	Weights              string        `config:"weights" doc:"none as published; remaining: jobs with less declared work left count more, by rank; attained: jobs that received less service count more" enum:"none|remaining|attained"`
-	RankPower            float64       `config:"rank_power" doc:"power of the rank with weights remaining" min:"0"`
-	RankOffset           float64       `config:"rank_offset" doc:"added to the rank, from 0, before its power with weights remaining: the more, the less the longest jobs are put off while there are few" min:"0"`
-	WeightFloor          float64       `config:"weight_floor" doc:"least weight of a job, as a part of the heaviest: the longest jobs are not put off for ever, which shortens the makespan" min:"0" max:"1"`
-	AttainedScale        float64       `config:"attained_scale" doc:"device-seconds added to a job's service with weights attained" min:"1"`
-	EfficiencyWeight     float64       `config:"efficiency_weight" doc:"what the devices of the cluster are worth to the jobs that do not get them: the more, the less a job may spread at a falling gain; 0 as published" min:"0"`
-	WaitingFloor         time.Duration `config:"waiting_floor" doc:"a job that waited so long counts as much as the heaviest; 0 for never" min:"0s"`
-	InterferenceAvoiding bool          `config:"avoid_interference" doc:"seat at most one job that spans nodes on a node"`
-	Types                string        `config:"types" doc:"each: one accelerator type after another, the commonest first, each for the jobs that hold devices of it and those that got none; blind: all types are taken for one, and a job that gets several keeps the one it gets most of" enum:"each|blind"`
-	Generations          int           `config:"generations" doc:"of the genetic search" min:"2"`
-	Population           int           `config:"population" doc:"of the genetic search" min:"2"`
+	// Resize is what a change of devices costs a job that keeps one of them.
+	Resize Resize `config:"resize" doc:"what a change of devices costs a job that keeps one"`
+	// Horizon is the time over which a restart of up to 30 s is spread with restart horizon.
+	Horizon time.Duration `config:"horizon" doc:"span over which restart horizon spreads a restart of up to 30 s; beyond that it grows with restart_overhead to the power of 2/3" min:"1s"`
+	// AdaptiveHorizon lengthens the horizon to the mean time between changes of the job list.
+	AdaptiveHorizon bool `config:"adaptive_horizon" doc:"lengthen the horizon to the mean time between changes of the job list"`
+	// Weights is how jobs are weighed: none, remaining or attained.
+	Weights string `config:"weights" doc:"none as published; remaining: jobs with less declared work left count more, by rank; attained: jobs that received less service count more" enum:"none|remaining|attained"`
+	// RankPower is the power of the rank with weights remaining.
+	RankPower float64 `config:"rank_power" doc:"power of the rank with weights remaining" min:"0"`
+	// RankOffset is added to the rank before its power with weights remaining.
+	RankOffset float64 `config:"rank_offset" doc:"added to the rank, from 0, before its power with weights remaining: the more, the less the longest jobs are put off while there are few" min:"0"`
+	// WeightFloor is the least weight of a job, as a ratio of the heaviest.
+	WeightFloor float64 `config:"weight_floor" doc:"least weight of a job, as a part of the heaviest: the longest jobs are not put off for ever, which shortens the makespan" min:"0" max:"1"`
+	// AttainedScale is added to a job's service with weights attained, in device-seconds.
+	AttainedScale float64 `config:"attained_scale" doc:"device-seconds added to a job's service with weights attained" min:"1"`
+	// EfficiencyWeight is what devices are worth to the jobs that do not get them; 0 as published.
+	EfficiencyWeight float64 `config:"efficiency_weight" doc:"what the devices of the cluster are worth to the jobs that do not get them: the more, the less a job may spread at a falling gain; 0 as published" min:"0"`
+	// WaitingFloor is how long a job waits before it counts as much as the heaviest; 0 for never.
+	WaitingFloor time.Duration `config:"waiting_floor" doc:"a job that waited so long counts as much as the heaviest; 0 for never" min:"0s"`
+	// InterferenceAvoiding seats at most one job that spans nodes on a node.
+	InterferenceAvoiding bool `config:"avoid_interference" doc:"seat at most one job that spans nodes on a node"`
+	// Types is how accelerator types are optimised: each after another, or blind to them.
+	Types string `config:"types" doc:"each: one accelerator type after another, the commonest first, each for the jobs that hold devices of it and those that got none; blind: all types are taken for one, and a job that gets several keeps the one it gets most of" enum:"each|blind"`
+	// Generations is the number of generations of the genetic search.
+	Generations int `config:"generations" doc:"of the genetic search" min:"2"`
+	// Population is the number of plans that the genetic search keeps.
+	Population int `config:"population" doc:"of the genetic search" min:"2"`
 }
 
 // Default is the published objective with the exact search.

@@ -1,6 +1,9 @@
 package pollux
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // fewLimit is the number of jobs times nodes up to which every job is considered for every node.
 const fewLimit = 1 << 16
@@ -11,22 +14,10 @@ const leastGain = 1e-9
 // refine improves the seating on the occupancy by small changes until none helps: free devices are handed out, replicas
 // passed on from job to job, jobs moved.
 func (p *allocator) refine() {
-	p.listTakers()
+	p.search.takers.list(p)
 	for again := true; again; {
 		again = p.grow()
 		again = p.pass() || again
-	}
-}
-
-// listTakers finds the jobs that may gain on nodes where they do not sit: all of them on a small cluster, and otherwise
-// those that have less than the relaxation gave them.
-func (p *allocator) listTakers() {
-	s := &p.search
-	s.takers, s.few = s.takers[:0], len(p.jobs)*len(p.usable) <= fewLimit
-	for i, count := range s.counts.of {
-		if s.few || int(s.occupancy.has[i]) < count {
-			s.takers = append(s.takers, int32(i))
-		}
 	}
 }
 
@@ -58,7 +49,7 @@ func (p *allocator) growOn(n int32) bool {
 				}
 			}
 		}
-		for _, i := range s.takers {
+		for _, i := range s.takers.jobs {
 			try(i)
 		}
 		for _, i := range f.onNode[n] {
@@ -90,7 +81,7 @@ func (p *allocator) pass() bool {
 			again = false
 			for _, from := range s.occupancy.onNode[n] {
 				o := offer{gain: leastGain}
-				p.improve(&o, int32(n), from, s.takers)
+				p.improveByTakers(&o, int32(n), from)
 				p.improve(&o, int32(n), from, s.occupancy.onNode[n])
 				if o.take > 0 {
 					p.accept(&o)
@@ -112,22 +103,54 @@ func (p *allocator) swapIn(to int32, least float64) bool {
 	if p.boundGain(to); s.mostGain[to] <= o.gain {
 		return false
 	}
+	most := s.mostGain[to]
 	for n, jobs := range s.occupancy.onNode[:len(s.occupancy.free)] {
+		if most-p.lossOn(int32(n)) <= o.gain {
+			continue
+		}
 		for _, from := range jobs {
-			p.improve(&o, int32(n), from, s.only)
+			if s.gainBound[replicasOn(s.occupancy.rows[from], int32(n))+s.occupancy.free[n]]-s.leastLoss[from] > o.gain {
+				p.improve(&o, int32(n), from, s.only)
+			}
 		}
 	}
 	if o.take > 0 {
-		p.accept(&o)
+		p.change(o.from, o.node, -o.give)
+		p.change(to, o.node, o.take)
 	}
 	return o.take > 0
+}
+
+// lossOn bounds from below what a job on a node loses by giving replicas away: it costs no less than the cheapest option
+// with fewer than it has.
+func (p *allocator) lossOn(n int32) float64 {
+	s := &p.search
+	f := &s.occupancy
+	if !f.newJob[n] {
+		return s.nodeLoss[n]
+	}
+	least := math.Inf(1)
+	for _, i := range f.onNode[n] {
+		if f.newRow[i] {
+			options, at := s.counts.options[i], 0
+			for at+1 < len(options) && options[at+1].replicas < f.has[i] {
+				at++
+			}
+			s.leastLoss[i], f.newRow[i] = options[at].cost-p.jobs[i].costOf(f.rows[i]), false
+		}
+		least = min(least, s.leastLoss[i])
+	}
+	s.nodeLoss[n], f.newJob[n] = least, false
+	return least
 }
 
 func (p *allocator) accept(o *offer) {
 	p.change(o.from, o.node, -o.give)
 	p.change(o.to, o.node, o.take)
-	p.boundGain(o.from)
-	p.boundGain(o.to)
+	for _, i := range [2]int32{o.from, o.to} {
+		p.boundGain(i)
+		p.search.takers.update(i, p.search.gains)
+	}
 }
 
 // boundGains bounds what any job could gain from so many devices more, so that most offers need not be worked out.
@@ -136,10 +159,12 @@ func (p *allocator) boundGains() {
 	clear(s.gainBound)
 	for i := range p.jobs {
 		p.boundGain(int32(i))
+		s.takers.set(int32(i), s.gains)
 	}
+	s.takers.bound()
 }
 
-// boundGain lifts the bounds to what a job could gain.
+// boundGain lifts the bounds to what a job could gain, which it leaves in gains.
 func (p *allocator) boundGain(i int32) {
 	s := &p.search
 	options, has, at := s.counts.options[i], s.occupancy.has[i], 0
@@ -148,41 +173,82 @@ func (p *allocator) boundGain(i int32) {
 		for at+1 < len(options) && options[at+1].replicas <= has+int32(k) {
 			at++
 		}
-		s.gainBound[k] = max(s.gainBound[k], now-options[at].cost)
+		s.gains[k] = now - options[at].cost
+		s.gainBound[k] = max(s.gainBound[k], s.gains[k])
 	}
 	s.mostGain[i] = now - options[at].cost
 }
 
-// improve raises an offer to the best one of a job's replicas on a node, with what is free there, to one of the takers.
+// improve raises an offer to the best one of a job's replicas on a node, with what is free there, to one of some jobs.
 func (p *allocator) improve(o *offer, n, from int32, takers []int32) {
-	f, giver := &p.search.occupancy, &p.jobs[from]
-	here := replicasOn(f.rows[from], n)
-	was := giver.costOf(f.rows[from])
-	for k := int32(1); k <= here; k++ {
-		if left := int(f.has[from] - k); left > 0 && left < giver.least {
-			continue
-		}
-		loss := p.costAfter(from, n, -k) - was
-		if p.search.gainBound[k+f.free[n]]-loss <= o.gain {
+	s := &p.search
+	for k := range replicasOn(s.occupancy.rows[from], n) {
+		k++
+		loss, worth := p.lossOf(o, n, from, k)
+		if !worth {
 			continue
 		}
 		for _, to := range takers {
-			if p.search.mostGain[to]-loss <= o.gain {
+			if s.mostGain[to]-loss > o.gain {
+				p.consider(o, n, from, to, k, loss)
+			}
+		}
+	}
+}
+
+// improveByTakers is improve for all takers.
+func (p *allocator) improveByTakers(o *offer, n, from int32) {
+	s := &p.search
+	for k := range replicasOn(s.occupancy.rows[from], n) {
+		k++
+		loss, worth := p.lossOf(o, n, from, k)
+		if !worth {
+			continue
+		}
+		devices := k + s.occupancy.free[n]
+		gains := s.takers.gains[devices]
+		for block, most := range s.takers.most[devices] {
+			if most-loss <= o.gain {
 				continue
 			}
-			j := &p.jobs[to]
-			if to == from || p.config.InterferenceAvoiding && !f.maySpan(f.rows[to], n, f.rows[from], k == here) {
-				continue
+			if s.takers.scanned >= scanLimit {
+				return
 			}
-			now := j.costOf(f.rows[to])
-			for t := k; t <= k+f.free[n]; t += max(f.free[n], 1) {
-				if has := int(f.has[to] + t); has < j.least || has > j.most {
-					continue
-				}
-				if g := now - p.costAfter(to, n, t) - loss; g > o.gain {
-					*o = offer{from, to, n, k, t, g}
+			s.takers.scanned += takerBlock
+			first := block * takerBlock
+			for at, gain := range gains[first:min(first+takerBlock, len(gains))] {
+				if gain-loss > o.gain {
+					p.consider(o, n, from, s.takers.jobs[first+at], k, loss)
 				}
 			}
+		}
+	}
+}
+
+// lossOf is what a job loses by giving k replicas on a node, and whether it can give them and any job might gain enough by
+// them for a better offer.
+func (p *allocator) lossOf(o *offer, n, from, k int32) (loss float64, worth bool) {
+	f, giver := &p.search.occupancy, &p.jobs[from]
+	if left := int(f.has[from] - k); left > 0 && left < giver.least {
+		return 0, false
+	}
+	loss = p.costAfter(from, n, -k) - giver.costOf(f.rows[from])
+	return loss, !(p.search.gainBound[k+f.free[n]]-loss <= o.gain)
+}
+
+// consider raises an offer to one of k replicas of a job on a node to another job, where that gains more.
+func (p *allocator) consider(o *offer, n, from, to, k int32, loss float64) {
+	f, j := &p.search.occupancy, &p.jobs[to]
+	if to == from || p.config.InterferenceAvoiding && !f.maySpan(f.rows[to], n, f.rows[from], k == replicasOn(f.rows[from], n)) {
+		return
+	}
+	now := j.costOf(f.rows[to])
+	for t := k; t <= k+f.free[n]; t += max(f.free[n], 1) {
+		if has := int(f.has[to] + t); has < j.least || has > j.most {
+			continue
+		}
+		if g := now - p.costAfter(to, n, t) - loss; g > o.gain {
+			*o = offer{from, to, n, k, t, g}
 		}
 	}
 }

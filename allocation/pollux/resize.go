@@ -13,7 +13,9 @@ import (
 // both rows have. The counts are found as if any row could share a node, which keeps their cost a lower bound; what a
 // seating really costs is told by its rows.
 type Resize struct {
-	InPlace  bool          `config:"in_place" doc:"a job that keeps one of its devices is not restarted; say so of the simulator too"`
+	// InPlace says that a job that keeps one of its devices is not restarted.
+	InPlace bool `config:"in_place" doc:"a job that keeps one of its devices is not restarted; say so of the simulator too"`
+	// Overhead is what a job is charged for a change in place, at most the restart overhead.
 	Overhead time.Duration `config:"overhead" doc:"what it is charged then, at most restart_overhead; with restart age, what is past is charged in full, as nobody tells how" min:"0s"`
 }
 

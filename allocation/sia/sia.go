@@ -16,22 +16,32 @@ import (
 
 // Config configures New.
 type Config struct {
-	Power          float64 `config:"power" doc:"of a job's goodput against its least: 1 is the sum, 0 the product, the lower the more even; -0.5 as published" min:"-20" max:"1"`
+	// Power is the exponent of a job's goodput in the objective: 1 sums, lower is fairer; -0.5 as published.
+	Power float64 `config:"power" doc:"of a job's goodput against its least: 1 is the sum, 0 the product, the lower the more even; -0.5 as published" min:"-20" max:"1"`
+	// WaitingPenalty is what a job without devices costs, above 1, which is what its cheapest configuration costs.
 	WaitingPenalty float64 `config:"waiting_penalty" doc:"what a job without devices costs, above 1, which is what the least of its configurations costs" min:"1"`
 	restart.Cost
 
-	ClampRestarts  bool        `config:"clamp_restarts" doc:"however often a job was restarted, running it is better than leaving it; as published it is not"`
-	FinishRestarts bool        `config:"finish_restarts" doc:"a job that is restarting keeps what it has"`
-	MostNodes      []MostNodes `config:"most_nodes" doc:"nodes of single accelerator types that a job may span; no limit for others"`
-	Types          string      `config:"types" doc:"each: a job is worth on a type what it does there; blind: on all types the same, what it does on their devices on average" enum:"each|blind"`
-	Digits         int         `config:"digits" doc:"decimals that utilities are rounded to, 2 as published; 0 does not round" min:"0" max:"12"`
-	Gap            float64     `config:"gap" doc:"part of the best value that a choice may fall short of it" min:"0" max:"1"`
+	// ClampRestarts makes running a job better than leaving it, however often it was restarted.
+	ClampRestarts bool `config:"clamp_restarts" doc:"however often a job was restarted, running it is better than leaving it; as published it is not"`
+	// FinishRestarts lets a job that is restarting keep what it has.
+	FinishRestarts bool `config:"finish_restarts" doc:"a job that is restarting keeps what it has"`
+	// MostNodes are how many nodes of single accelerator types a job may span; no limit for others.
+	MostNodes []MostNodes `config:"most_nodes" doc:"nodes of single accelerator types that a job may span; no limit for others"`
+	// Types says whether utilities differ by accelerator type (each) or not (blind).
+	Types string `config:"types" doc:"each: a job is worth on a type what it does there; blind: on all types the same, what it does on their devices on average" enum:"each|blind"`
+	// Digits is to how many decimals utilities are rounded; 0 does not round.
+	Digits int `config:"digits" doc:"decimals that utilities are rounded to, 2 as published; 0 does not round" min:"0" max:"12"`
+	// Gap is the part of the best value that a choice may fall short of it.
+	Gap float64 `config:"gap" doc:"part of the best value that a choice may fall short of it" min:"0" max:"1"`
 }
 
 // MostNodes bounds the nodes of one type that a job may span.
 type MostNodes struct {
+	// Accelerator is the accelerator type.
 	Accelerator string `config:"accelerator" required:"true" doc:"accelerator type"`
-	Nodes       int    `config:"nodes" required:"true" doc:"nodes that a job may span" min:"1"`
+	// Nodes is how many nodes a job may span.
+	Nodes int `config:"nodes" required:"true" doc:"nodes that a job may span" min:"1"`
 }
 
 // The values of Config.Types.

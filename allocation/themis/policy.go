@@ -14,9 +14,12 @@ import (
 
 // Config configures New.
 type Config struct {
-	Lease         time.Duration `config:"lease" doc:"how long a job keeps devices before they are auctioned again" min:"1s"`
-	OfferedTo     float64       `config:"offered_to" doc:"part of the jobs without a lease, those furthest behind their fair finish, that free devices are auctioned among; 1 is for efficiency, near 0 for fairness" min:"0" max:"1"`
-	AuctionEffort int           `config:"auction_effort" doc:"most steps of the search for the best outcome of an auction; the search says no more than that it is near" min:"1"`
+	// Lease is how long a job keeps devices before they are auctioned again.
+	Lease time.Duration `config:"lease" doc:"how long a job keeps devices before they are auctioned again" min:"1s"`
+	// OfferedTo is the part (0 to 1) of the jobs without a lease that free devices are offered to, those furthest behind first.
+	OfferedTo float64 `config:"offered_to" doc:"part of the jobs without a lease, those furthest behind their fair finish, that free devices are auctioned among; 1 is for efficiency, near 0 for fairness" min:"0" max:"1"`
+	// AuctionEffort is the most steps of the search for the best outcome of an auction.
+	AuctionEffort int `config:"auction_effort" doc:"most steps of the search for the best outcome of an auction; the search says no more than that it is near" min:"1"`
 }
 
 // New leases devices to the jobs that are furthest behind their fair finish.

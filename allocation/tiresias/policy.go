@@ -27,15 +27,20 @@ const (
 // Config configures New.
 type Config struct {
 	feedback.QueuesConfig
-	Inside         string    `config:"inside" doc:"order inside a queue: fifo by time of joining it, running_first with running jobs ahead, passed_over_last with those that were granted nothing gone to the end, gittins by Gittins index" enum:"fifo|running_first|passed_over_last|gittins"`
-	Samples        []float64 `config:"samples" doc:"service that past jobs needed, in device-seconds, from which gittins learns how much jobs need" min:"0"`
-	GittinsQuantum float64   `config:"gittins_quantum" doc:"service, in device-seconds, that the Gittins index looks ahead" min:"0"`
-	Sinks          string    `config:"sinks" doc:"when a running job moves to the next queue: at_threshold, as soon as its service is there; whole_seconds, at a round of its own once the seconds that takes, rounded up, are over, and at any other round that comes between, as in Muri's simulator; for reproductions" enum:"at_threshold|whole_seconds"`
-	Queue          string    `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
+	// Inside is the order inside a queue: fifo, running_first, passed_over_last or gittins.
+	Inside string `config:"inside" doc:"order inside a queue: fifo by time of joining it, running_first with running jobs ahead, passed_over_last with those that were granted nothing gone to the end, gittins by Gittins index" enum:"fifo|running_first|passed_over_last|gittins"`
+	// Samples are the service that past jobs needed, in device-seconds, for the Gittins index.
+	Samples []float64 `config:"samples" doc:"service that past jobs needed, in device-seconds, from which gittins learns how much jobs need" min:"0"`
+	// GittinsQuantum is the service, in device-seconds, that the Gittins index looks ahead.
+	GittinsQuantum float64 `config:"gittins_quantum" doc:"service, in device-seconds, that the Gittins index looks ahead" min:"0"`
+	// Sinks says when a running job moves to the next queue: at_threshold or whole_seconds.
+	Sinks string `config:"sinks" doc:"when a running job moves to the next queue: at_threshold, as soon as its service is there; whole_seconds, at a round of its own once the seconds that takes, rounded up, are over, and at any other round that comes between, as in Muri's simulator; for reproductions" enum:"at_threshold|whole_seconds"`
+	// Queue says what happens to the jobs behind one that does not fit; see package queue.
+	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
 }
 
-// CountsParts says that its walk does.
-func (Config) CountsParts() {}
+// CountsFractions says that its walk does.
+func (Config) CountsFractions() {}
 
 // Validate checks what single fields cannot.
 func (c Config) Validate() error {

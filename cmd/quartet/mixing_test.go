@@ -50,19 +50,19 @@ func (s *scenario) drawMixing(t *rapid.T) {
 	}
 	for range rapid.IntRange(1, 8).Draw(t, "mixing jobs") {
 		m := &mixing{samples: map[string]float64{}, batch: 64, steps: float64(rapid.IntRange(10, 200).Draw(t, "steps"))}
-		times := &core.StepTimes{Unlike: &core.UnlikeTimes{}}
+		times := &core.StepTimes{MixedTypes: &core.MixedTypeTimes{}}
 		job := workload.Job{Model: m}
 		spec := &job.Spec
 		spec.MaxReplicas = rapid.IntRange(1, 16).Draw(t, "most")
 		for r := range spec.MaxReplicas {
 			m.sync = append(m.sync, s.unit*rapid.Float64Range(0, 2).Draw(t, "sync")*float64(r))
 		}
-		times.Unlike.SyncSeconds = m.sync
+		times.MixedTypes.SyncSeconds = m.sync
 		for _, accelerator := range rapid.SliceOfNDistinct(rapid.SampledFrom(acceleratorTypes), 1, 3, rapid.ID).Draw(t, "types") {
 			alone := s.unit * rapid.Float64Range(1, 20).Draw(t, "alone")
 			m.samples[accelerator] = float64(m.batch) / alone
 			spec.Accelerators = append(spec.Accelerators, accelerator)
-			times.Unlike.Alone = append(times.Unlike.Alone, core.AloneTime{Accelerator: accelerator, Seconds: alone})
+			times.MixedTypes.SingleDeviceTimes = append(times.MixedTypes.SingleDeviceTimes, core.SingleDeviceTime{Accelerator: accelerator, Seconds: alone})
 			on := core.TypeTimes{Accelerator: accelerator}
 			for r, sync := range m.sync {
 				on.OneNode = append(on.OneNode, alone/float64(r+1)+sync)

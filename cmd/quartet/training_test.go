@@ -105,7 +105,7 @@ func (s *scenario) drawTraining(t *rapid.T) {
 			Gamma: rapid.Float64Range(1, 4).Draw(t, "gamma"),
 		}
 		for range rapid.IntRange(1, 4).Draw(t, "epochs") {
-			m.epochs = append(m.epochs, goodput.Gradients{Square: 1, Variance: rapid.Float64Range(0, 100).Draw(t, "noise")})
+			m.epochs = append(m.epochs, goodput.Gradients{SquaredNorm: 1, Variance: rapid.Float64Range(0, 100).Draw(t, "noise")})
 		}
 		m.iterations = math.Round(rapid.Float64Range(10, 200).Draw(t, "iterations"))
 		application := rapid.SampledFrom([]string{"narrow", "wide"}).Draw(t, "kind")

@@ -81,8 +81,8 @@ func runWideMixing(t *testing.T, stages core.Stages) (map[core.JobID]core.JobSta
 			ID: core.JobID(i), Name: string(rune('a' + i)), Application: "mixing", Weight: 1, SubmitSeconds: float64(i),
 			Requested: least, MinReplicas: least, MaxReplicas: least, MixesTypes: true, TotalWork: m.steps,
 			Batch: core.BatchSpec{Requested: m.batch, Initial: m.batch, Max: m.batch, MinPerDevice: 1},
-			StepTimes: &core.StepTimes{Types: on, Unlike: &core.UnlikeTimes{
-				SyncSeconds: m.sync, Alone: []core.AloneTime{{Accelerator: "t4", Seconds: 0.64}, {Accelerator: "v100", Seconds: 1.28}},
+			StepTimes: &core.StepTimes{Types: on, MixedTypes: &core.MixedTypeTimes{
+				SyncSeconds: m.sync, SingleDeviceTimes: []core.SingleDeviceTime{{Accelerator: "t4", Seconds: 0.64}, {Accelerator: "v100", Seconds: 1.28}},
 			}},
 		}})
 	}

@@ -202,6 +202,24 @@ func TestListen(t *testing.T) {
 	}
 }
 
+// A line may be as long as MaxLine, its end included, and no longer.
+func TestLongLines(t *testing.T) {
+	t.Parallel()
+	for length, want := range map[int]bool{20: true, 4096: true, 4097: true, 5000: true, MaxLine - 1: true, MaxLine: true, MaxLine + 1: false, MaxLine + 4096: false, 3 * MaxLine: false} {
+		const line = `{"done": {}}`
+		lines := newReader[FromJob](strings.NewReader(line + strings.Repeat(" ", length-len(line)-1) + "\n" + line + "\n"))
+		for range 2 { // the second one is short
+			l, err := lines.next()
+			if want && (err != nil || l.Done == nil) || !want && (err == nil || !strings.Contains(err.Error(), "longer than 65536 bytes")) {
+				t.Errorf("a line of %d bytes: %+v, %v; want it read: %v", length, l, err, want)
+			}
+			if !want {
+				break
+			}
+		}
+	}
+}
+
 // Garbage ends the connection with an error in words on both sides, and harms no other.
 func TestGarbage(t *testing.T) { overEach(t, garbage) }
 

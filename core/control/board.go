@@ -40,11 +40,11 @@ type Board struct {
 	notForecast atomic.Pointer[string] // why; nil for nothing said
 }
 
-// Foretell replaces what is expected of jobs. It is not to be changed.
-func (b *Board) Foretell(of map[core.JobID]*controlv1.Outlook) { b.outlooks.Store(&of) }
+// SetForecasts replaces what is expected of jobs. It is not to be changed.
+func (b *Board) SetForecasts(of map[core.JobID]*controlv1.Outlook) { b.outlooks.Store(&of) }
 
-// ForetellNothing says why nothing is expected of jobs from now on; empty where that is over. What was expected is withdrawn.
-func (b *Board) ForetellNothing(why string) {
+// SetNoForecast says why nothing is expected of jobs from now on; empty where that is over. What was expected is withdrawn.
+func (b *Board) SetNoForecast(why string) {
 	b.outlooks.Store(nil)
 	b.notForecast.Store(&why)
 }

@@ -52,7 +52,7 @@ func (b *Board) render(f *facts, now float64) *controlv1.Job {
 		j.Metrics = append(j.Metrics, f.metrics[i].render())
 	}
 	if f.Gradients != (core.Gradients{}) {
-		j.Gradients = &controlv1.Gradients{Square: f.Gradients.Square, Variance: f.Gradients.Variance}
+		j.Gradients = &controlv1.Gradients{Square: f.Gradients.SquaredNorm, Variance: f.Gradients.Variance}
 	}
 	return j
 }

@@ -8,7 +8,7 @@ import (
 
 // Result is what one check of a suite came to.
 type Result struct {
-	Check string
+	Check string // name of the check
 	Fault string // empty when the policy passed
 	Seed  uint64 // that repeats the fault; 0 when it takes none
 }

@@ -176,8 +176,8 @@ func cloneStepTimes(t *core.StepTimes) *core.StepTimes {
 	for i, on := range c.Types {
 		c.Types[i].OneNode, c.Types[i].ManyNodes = slices.Clone(on.OneNode), slices.Clone(on.ManyNodes)
 	}
-	if u := t.Unlike; u != nil {
-		c.Unlike = &core.UnlikeTimes{Alone: slices.Clone(u.Alone), SyncSeconds: slices.Clone(u.SyncSeconds)}
+	if u := t.MixedTypes; u != nil {
+		c.MixedTypes = &core.MixedTypeTimes{SingleDeviceTimes: slices.Clone(u.SingleDeviceTimes), SyncSeconds: slices.Clone(u.SyncSeconds)}
 	}
 	return c
 }
@@ -187,8 +187,8 @@ func cloneResponse(r core.Response) core.Response {
 	for i, curve := range r.Curves {
 		r.Curves[i] = core.Curve{OneNode: slices.Clone(curve.OneNode), ManyNodes: slices.Clone(curve.ManyNodes)}
 	}
-	if u := r.Unlike; u != nil {
-		r.Unlike = &core.UnlikeRates{Alone: slices.Clone(u.Alone), SyncSeconds: slices.Clone(u.SyncSeconds)}
+	if u := r.MixedTypes; u != nil {
+		r.MixedTypes = &core.MixedTypeRates{SingleDeviceRates: slices.Clone(u.SingleDeviceRates), SyncSeconds: slices.Clone(u.SyncSeconds)}
 	}
 	return r
 }

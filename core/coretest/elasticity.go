@@ -80,8 +80,8 @@ func responseFault(j *core.Job, r *core.Response) string {
 	if r.RemainingWork < 0 {
 		return "negative remaining work"
 	}
-	if r.Unlike != nil {
-		for _, x := range slices.Concat(r.Unlike.Alone, r.Unlike.SyncSeconds) {
+	if r.MixedTypes != nil {
+		for _, x := range slices.Concat(r.MixedTypes.SingleDeviceRates, r.MixedTypes.SyncSeconds) {
 			if !(x >= 0) || x-x != 0 {
 				return fmt.Sprintf("%v among the rates on unlike devices", x)
 			}

@@ -67,12 +67,12 @@ func drawStepTimes(t *T, accelerators []string) *core.StepTimes {
 	times := sliceOfN(float64Range(0.01, 10), 4, 16)
 	table := &core.StepTimes{OneNode: times.Draw(t, "one node"), ManyNodes: times.Draw(t, "many nodes")}
 	if anyBool().Draw(t, "typed") {
-		table.Unlike = &core.UnlikeTimes{SyncSeconds: sliceOfN(float64Range(0, 2), 4, 16).Draw(t, "sync")}
+		table.MixedTypes = &core.MixedTypeTimes{SyncSeconds: sliceOfN(float64Range(0, 2), 4, 16).Draw(t, "sync")}
 		for _, accelerator := range accelerators {
 			table.Types = append(table.Types, core.TypeTimes{
 				Accelerator: accelerator, OneNode: times.Draw(t, "one node of a type"), ManyNodes: times.Draw(t, "many nodes of a type"),
 			})
-			table.Unlike.Alone = append(table.Unlike.Alone, core.AloneTime{
+			table.MixedTypes.SingleDeviceTimes = append(table.MixedTypes.SingleDeviceTimes, core.SingleDeviceTime{
 				Accelerator: accelerator, Seconds: float64Range(0.01, 10).Draw(t, "alone"),
 			})
 		}
@@ -261,7 +261,7 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 		TotalWork: sampledFrom([]float64{0, 1, 600, 86_400.5}).Draw(t, "work"),
 		StepTimes: w.tables[application], Pairs: w.pairs,
 	}
-	spec.MixesTypes = spec.StepTimes != nil && spec.StepTimes.Unlike != nil && anyBool().Draw(t, "mixes types")
+	spec.MixesTypes = spec.StepTimes != nil && spec.StepTimes.MixedTypes != nil && anyBool().Draw(t, "mixes types")
 	w.next++
 	if anyBool().Draw(t, "elastic") {
 		spec.MinReplicas = intRange(1, requested).Draw(t, "min replicas")

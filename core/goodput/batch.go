@@ -8,15 +8,15 @@ import (
 
 // Model is all that is needed to predict a job's goodput.
 type Model struct {
-	Performance Performance
-	Gradients   Gradients
-	Limits      core.BatchSpec
+	Performance Performance    // of steps, by devices and batch
+	Gradients   Gradients      // which tell what a larger batch is worth
+	Limits      core.BatchSpec // of the batch, in samples
 }
 
 // Choice is a batch setting and what it promises.
 type Choice struct {
-	PerDevice    int
-	Accumulation int
+	PerDevice    int // samples on a device in a pass
+	Accumulation int // passes of a step before its last one, which synchronises
 	// Goodput is samples per second that count as samples at the initial batch; divided by the initial batch it is
 	// iterations at that batch per second. 0 when the job cannot run so.
 	Goodput float64

@@ -87,7 +87,7 @@ type Curves struct {
 	corners *corners
 	at      [2][]int32   // by shape and replicas-1: the corner of the best setting
 	Goodput [2][]float64 // samples a second that count as at the initial batch, by shape and replicas-1
-	Choices [2][]Choice
+	Choices [2][]Choice  // batch settings that reach it, by shape and replicas-1
 }
 
 // Clone is a copy of which an update is not seen by the other. O(replicas).

@@ -58,8 +58,8 @@ func (s Scatter) Estimate() (Gradients, bool) {
 		return Gradients{}, false
 	}
 	n := float64(s.Parts)
-	g := Gradients{Square: (n*s.Total - s.Local) / (n - 1), Variance: (s.Local - s.Total) * s.Scale / (n - 1)}
-	return g, finite(g.Square) && finite(g.Variance)
+	g := Gradients{SquaredNorm: (n*s.Total - s.Local) / (n - 1), Variance: (s.Local - s.Total) * s.Scale / (n - 1)}
+	return g, finite(g.SquaredNorm) && finite(g.Variance)
 }
 
 // Tracker follows the gradient statistics of one group of parameters from step to step, by moving averages that forget
@@ -101,14 +101,14 @@ func (t *Tracker) TakeSuccessive(s Scatter) { t.take(s, true) }
 
 func (t *Tracker) take(s Scatter, successive bool) {
 	g, ok := s.Estimate()
-	if !ok || !finite(g.Square*g.Square) || !finite(g.Variance*g.Variance) {
+	if !ok || !finite(g.SquaredNorm*g.SquaredNorm) || !finite(g.Variance*g.Variance) {
 		return
 	}
 	if t.successive && !successive {
 		t.square, t.variance = averages{}, averages{}
 	}
 	t.successive = successive
-	t.square.add(g.Square, s.Scale)
+	t.square.add(g.SquaredNorm, s.Scale)
 	t.variance.add(g.Variance, s.Scale)
 }
 
@@ -144,7 +144,7 @@ func Report(groups ...*Tracker) core.Gradients {
 	var g core.Gradients
 	for _, t := range groups {
 		if t.square.known() && t.variance.known() {
-			g.Square += max(t.square.value(), 0)
+			g.SquaredNorm += max(t.square.value(), 0)
 			g.Variance += max(t.variance.value(), leastVariance)
 		}
 	}

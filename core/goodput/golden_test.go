@@ -68,7 +68,7 @@ func TestBestBatchesArePublished(t *testing.T) {
 		app := g.Apps[o.App]
 		m := Model{
 			Performance: performanceOf(o.Params),
-			Gradients:   Gradients{Square: o.Grad[0], Variance: o.Grad[1]},
+			Gradients:   Gradients{SquaredNorm: o.Grad[0], Variance: o.Grad[1]},
 			Limits:      core.BatchSpec{Initial: app.Init, Max: app.Max, MinPerDevice: app.MinLocal, MaxPerDevice: app.MaxLocal},
 		}
 		got := m.Best(o.Nodes, o.Replicas)

@@ -105,11 +105,11 @@ var gridLimits = core.BatchSpec{Initial: 10, Max: 80, MinPerDevice: 5, MaxPerDev
 
 // A batch that teaches nothing is none, neither at first nor after statistics under which there was one.
 func TestNothingToLearn(t *testing.T) {
-	m := Model{Performance: Performance{1, 0.1, 4, 0.5, 2, 0.25, 1.5}, Gradients: Gradients{Square: 1, Variance: -1}, Limits: gridLimits}
+	m := Model{Performance: Performance{1, 0.1, 4, 0.5, 2, 0.25, 1.5}, Gradients: Gradients{SquaredNorm: 1, Variance: -1}, Limits: gridLimits}
 	if got := m.Best(1, 4); got != (Choice{}) {
 		t.Errorf("the best batch is %+v", got)
 	}
-	curves := NewCurves(NewGrid(gridLimits, 4), m.Performance, Gradients{Square: 1, Variance: 1}, 4)
+	curves := NewCurves(NewGrid(gridLimits, 4), m.Performance, Gradients{SquaredNorm: 1, Variance: 1}, 4)
 	if curves.Goodput[OneNode][3] <= 0 {
 		t.Error("nothing to learn with four replicas")
 	}
@@ -121,7 +121,7 @@ func TestNothingToLearn(t *testing.T) {
 
 // Remembered corners make the curves that there are without a memory, for jobs of whatever limits, models and replicas.
 func TestMemoryMakesTheSameCurves(t *testing.T) {
-	gradients := Gradients{Square: 1, Variance: 5}
+	gradients := Gradients{SquaredNorm: 1, Variance: 5}
 	models := []Performance{{1, 0.1, 4, 0.5, 2, 0.25, 1.5}, {2, 0.3, 1, 0.5, 1, 0.25, 2}}
 	larger := gridLimits
 	larger.Max *= 2

@@ -15,13 +15,20 @@ import (
 // BetaGrad·b; that of synchronisation is Alpha + Beta·(R-2), with one pair for a single node (Local) and one for
 // several (Node); Gamma says how far the two overlap, from 1, one after the other, to 10, fully.
 type Performance struct {
-	AlphaGrad  float64 `config:"alpha_grad" doc:"seconds of a pass whatever its batch"`
-	BetaGrad   float64 `config:"beta_grad" doc:"seconds of a pass for each sample on the device"`
-	AlphaNode  float64 `config:"alpha_node" doc:"seconds to synchronise two replicas on two nodes"`
-	BetaNode   float64 `config:"beta_node" doc:"seconds more for each further replica, across nodes"`
+	// AlphaGrad is the time of a pass whatever its batch, in seconds.
+	AlphaGrad float64 `config:"alpha_grad" doc:"seconds of a pass whatever its batch"`
+	// BetaGrad is the time of a pass for each sample on the device, in seconds.
+	BetaGrad float64 `config:"beta_grad" doc:"seconds of a pass for each sample on the device"`
+	// AlphaNode is the time to synchronise two replicas on two nodes, in seconds.
+	AlphaNode float64 `config:"alpha_node" doc:"seconds to synchronise two replicas on two nodes"`
+	// BetaNode is the time more for each further replica across nodes, in seconds.
+	BetaNode float64 `config:"beta_node" doc:"seconds more for each further replica, across nodes"`
+	// AlphaLocal is the time to synchronise two replicas on one node, in seconds.
 	AlphaLocal float64 `config:"alpha_local" doc:"seconds to synchronise two replicas on one node"`
-	BetaLocal  float64 `config:"beta_local" doc:"seconds more for each further replica, on one node"`
-	Gamma      float64 `config:"gamma" doc:"overlap of computation and synchronisation, 1 (none) to 10" min:"1" max:"10"`
+	// BetaLocal is the time more for each further replica on one node, in seconds.
+	BetaLocal float64 `config:"beta_local" doc:"seconds more for each further replica, on one node"`
+	// Gamma is the overlap of computation and synchronisation, from 1 (none) to 10 (full).
+	Gamma float64 `config:"gamma" doc:"overlap of computation and synchronisation, 1 (none) to 10" min:"1" max:"10"`
 }
 
 // tiny stands for no time at all, which the model, being logarithmic, cannot hold.
@@ -73,8 +80,8 @@ type Gradients core.Gradients
 // Gain is the progress of one step at scale times the initial batch, in steps at the initial batch: between 1 and
 // scale. It is 1 when the statistics say nothing.
 func (g Gradients) Gain(scale float64) float64 {
-	if below := g.Variance/scale + g.Square; below > 0 {
-		return (g.Variance + g.Square) / below
+	if below := g.Variance/scale + g.SquaredNorm; below > 0 {
+		return (g.Variance + g.SquaredNorm) / below
 	}
 	return 1
 }

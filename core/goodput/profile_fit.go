@@ -10,14 +10,14 @@ import (
 
 // Training is the record of one training at a constant total batch.
 type Training struct {
-	Batch  int
-	Epochs []Epoch
+	Batch  int     // total, in samples
+	Epochs []Epoch // in their order
 }
 
 // Epoch is what was measured in an epoch.
 type Epoch struct {
-	Progress  float64 // at its end, in iterations at the initial batch
-	Gradients Gradients
+	Progress  float64   // at its end, in iterations at the initial batch
+	Gradients Gradients // gradient statistics of the epoch
 }
 
 // noisePoints is the most points of a fitted noise curve.
@@ -121,7 +121,7 @@ func (p *Profile) epochNoise(trainings []Training, epoch int) float64 {
 // gain is that of a step at a batch under a noise scale.
 func (p *Profile) gain(batch int, noise float64) float64 {
 	initial := float64(p.Batch.Initial)
-	return Gradients{Square: 1, Variance: noise / initial}.Gain(float64(batch) / initial)
+	return Gradients{SquaredNorm: 1, Variance: noise / initial}.Gain(float64(batch) / initial)
 }
 
 func (p *Profile) timeErrors(seen []core.Measurement) (pass, step float64) {

@@ -121,7 +121,7 @@ func TestNoiseCurve(t *testing.T) {
 		t.Fatal(err)
 	}
 	for epoch, want := range []float64{100, 150, 250, 300} {
-		if got := p.Gradients(epoch); got != (Gradients{Square: 1, Variance: want / 10}) {
+		if got := p.Gradients(epoch); got != (Gradients{SquaredNorm: 1, Variance: want / 10}) {
 			t.Errorf("epoch %d: %+v, want a noise scale of %v samples", epoch, got, want)
 		}
 	}
@@ -158,7 +158,7 @@ func TestFitProfileFindsTheProfile(t *testing.T) {
 		training := Training{Batch: batch}
 		for epoch := range want.Epochs {
 			g := want.Gradients(epoch)
-			g.Square, g.Variance = 7*g.Square, 7*g.Variance // the ratio counts
+			g.SquaredNorm, g.Variance = 7*g.SquaredNorm, 7*g.Variance // the ratio counts
 			training.Epochs = append(training.Epochs, Epoch{Progress: 100 * float64(epoch+1), Gradients: g})
 		}
 		trainings = append(trainings, training)
@@ -184,7 +184,7 @@ func TestFitProfileFindsTheProfile(t *testing.T) {
 func TestFitProfileNeedsSomethingToFitTo(t *testing.T) {
 	limits := BatchLimits{Initial: 10, Max: 80, MinPerDevice: 5, MaxPerDevice: 20}
 	seen := []core.Measurement{{Nodes: 1, Replicas: 1, PerDevice: 10, PassSeconds: 1, StepSeconds: 1}}
-	trained := []Training{{Batch: 10, Epochs: []Epoch{{Progress: 1, Gradients: Gradients{Square: 1, Variance: 1}}}}}
+	trained := []Training{{Batch: 10, Epochs: []Epoch{{Progress: 1, Gradients: Gradients{SquaredNorm: 1, Variance: 1}}}}}
 	cases := map[string]struct {
 		seen      []core.Measurement
 		trainings []Training
@@ -226,7 +226,7 @@ func TestFitNoiseKeepsSteps(t *testing.T) {
 	for _, batch := range []int{10, 80, 640} {
 		training := Training{Batch: batch}
 		for e := range epochs {
-			training.Epochs = append(training.Epochs, Epoch{Gradients: Gradients{Square: 1, Variance: noise(e) / 10}})
+			training.Epochs = append(training.Epochs, Epoch{Gradients: Gradients{SquaredNorm: 1, Variance: noise(e) / 10}})
 		}
 		trainings = append(trainings, training)
 	}

@@ -22,7 +22,7 @@ func drawPerformance(t *rapid.T) Performance {
 }
 
 func drawGradients(t *rapid.T) Gradients {
-	return Gradients{Square: rapid.Float64Range(1e-3, 10).Draw(t, "square"), Variance: rapid.Float64Range(0, 1e3).Draw(t, "variance")}
+	return Gradients{SquaredNorm: rapid.Float64Range(1e-3, 10).Draw(t, "square"), Variance: rapid.Float64Range(0, 1e3).Draw(t, "variance")}
 }
 
 func drawLimits(t *rapid.T) core.BatchSpec {

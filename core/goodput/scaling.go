@@ -15,7 +15,10 @@ const (
 
 // Warmup is how far a job is on its way through the warm-up of LEGW at the initial batch: progress in iterations at
 // that batch, and how many of them the warm-up takes.
-type Warmup struct{ Progress, Iterations float64 }
+type Warmup struct {
+	Progress   float64 // iterations at the initial batch that are done
+	Iterations float64 // that the warm-up takes, at the initial batch
+}
 
 // Factor is that of the learning rate at scale times the initial batch.
 func (r ScalingRule) Factor(scale float64, g Gradients, w Warmup) float64 {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestScalingRules(t *testing.T) {
-	g := Gradients{Square: 1, Variance: 3}
+	g := Gradients{SquaredNorm: 1, Variance: 3}
 	cases := map[string]struct {
 		rule   ScalingRule
 		scale  float64
@@ -40,7 +40,7 @@ func TestScalingRules(t *testing.T) {
 // The gain lies between 1 and the scale, and never falls with the scale.
 func TestGain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g := Gradients{Square: rapid.Float64Range(0, 1e3).Draw(t, "square"), Variance: rapid.Float64Range(0, 1e3).Draw(t, "variance")}
+		g := Gradients{SquaredNorm: rapid.Float64Range(0, 1e3).Draw(t, "square"), Variance: rapid.Float64Range(0, 1e3).Draw(t, "variance")}
 		scale := rapid.Float64Range(1, 1e3).Draw(t, "scale")
 		gain := g.Gain(scale)
 		if gain < 1-1e-9 || gain > scale*(1+1e-9) {

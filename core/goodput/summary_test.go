@@ -22,7 +22,7 @@ func TestFitProfileTellsWhatIsLeft(t *testing.T) {
 	training := func(g Gradients) Training {
 		return Training{Batch: 40, Epochs: []Epoch{{Progress: 100, Gradients: g}, {Progress: 200, Gradients: g}}}
 	}
-	trainings := []Training{training(Gradients{Square: 1}), training(Gradients{Variance: 1})}
+	trainings := []Training{training(Gradients{SquaredNorm: 1}), training(Gradients{Variance: 1})}
 	p, err := FitProfile("mine", limits, 8, seen, trainings)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestFlatNoiseIsShort(t *testing.T) {
 	p := Profile{Batch: BatchLimits{Initial: 10, Max: 80}, Epochs: 9}
 	training := Training{Batch: 40}
 	for range p.Epochs {
-		training.Epochs = append(training.Epochs, Epoch{Gradients: Gradients{Square: 1, Variance: 3}})
+		training.Epochs = append(training.Epochs, Epoch{Gradients: Gradients{SquaredNorm: 1, Variance: 3}})
 	}
 	p.fitNoise([]Training{training})
 	if len(p.Noise) != 2 || math.Abs(p.Noise[0].Samples/30-1) > 1e-5 || p.Noise[1].Samples != p.Noise[0].Samples {

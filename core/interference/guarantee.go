@@ -73,9 +73,9 @@ func (m Guarantee) beside(self, owner *core.JobSpec) float64 {
 	if self.Iteration.Seconds() == 0 || owner.Iteration.Seconds() == 0 {
 		return max(1-utilisation(owner), m.Least)
 	}
-	period := Filling(owner.Iteration, self.Iteration) * owner.Iteration.Alone()
+	period := Filling(owner.Iteration, self.Iteration) * owner.Iteration.ExclusiveSeconds()
 	if math.IsInf(period, 1) {
 		return 0
 	}
-	return min(1, self.Iteration.Alone()/period)
+	return min(1, self.Iteration.ExclusiveSeconds()/period)
 }

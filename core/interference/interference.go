@@ -35,7 +35,7 @@ func (m Turns) Rate(self *core.JobSpec, others []*core.JobSpec, _ string) float6
 // Source: fitted to 1,388 pairs measured on the RTX 3090 (Hu et al., Lucid, ASPLOS'23), where it is off by 0.068 of the mean speed of a pair
 // (root mean square).
 type Hinge struct {
-	Knee, Slope, Least float64
+	Knee, Slope, Least float64 // utilisation, loss of speed for each whole device above it, and the least speed (0 to 1)
 }
 
 // UsualHinge is the fitted one.

@@ -9,6 +9,7 @@ import (
 // Interleave lets jobs interleave their stages: while one loads its data, another one computes. All of them make one iteration in the period of
 // their group. Where the stages of one are not told, or they are more than MaxInterleaved, nothing is interleaved: they take turns of equal length.
 type Interleave struct {
+	// Model says how long an iteration of a group takes.
 	Model PeriodModel
 }
 
@@ -33,5 +34,5 @@ func (m Interleave) Rate(self *core.JobSpec, others []*core.JobSpec, _ string) f
 		}
 		group[i] = o.Iteration
 	}
-	return self.Iteration.Alone() / m.Model.Period(group[:jobs])
+	return self.Iteration.ExclusiveSeconds() / m.Model.Period(group[:jobs])
 }

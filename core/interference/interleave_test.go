@@ -59,10 +59,10 @@ func TestInterleaveKeepsStep(t *testing.T) {
 
 func keepStep(t rapid.TB, m Interleave, group []*core.JobSpec) {
 	t.Helper()
-	first := group[0].Iteration.Alone() / m.Rate(group[0], group[1:], "")
+	first := group[0].Iteration.ExclusiveSeconds() / m.Rate(group[0], group[1:], "")
 	for i, j := range group {
 		others := slices.Delete(slices.Clone(group), i, i+1)
-		if period := j.Iteration.Alone() / m.Rate(j, others, ""); math.Abs(period-first) > 1e-9*first {
+		if period := j.Iteration.ExclusiveSeconds() / m.Rate(j, others, ""); math.Abs(period-first) > 1e-9*first {
 			t.Errorf("job %d makes an iteration in %v s, the first one in %v", i, period, first)
 		}
 	}

@@ -7,6 +7,7 @@ import "github.com/quartet-sched/quartet/core"
 //
 // Source: the pair entries of Gavel's throughputs (OSDI'20).
 type Table struct {
+	// Unknown is the model for pairs that the table does not list.
 	Unknown Model
 }
 

@@ -16,8 +16,8 @@ import (
 type Outputs struct {
 	Jobs, Rounds, Decisions, Accelerators, Fairness io.Writer // where each table goes; nil for tables that are not wanted
 
-	// Alone is what fairness takes of jobs whose run time is not declared, and Sia's measure of all. nil leaves both out.
-	Alone Alone
+	// ExclusiveTime is what fairness takes of jobs whose run time is not declared, and Sia's measure of all. nil leaves both out.
+	ExclusiveTime ExclusiveTime
 	// True returns what is so of a job in the place of what policies were told of it; nil when that is the same.
 	True func(told *core.JobSpec) *core.JobSpec
 	// StartPause is how many seconds a job pauses when it first starts, wherever it runs; nil for not at all.
@@ -36,7 +36,7 @@ type Collector struct {
 
 	records    []record // by JobID; an empty spec is an id not yet submitted
 	demand     demand
-	alone      Alone
+	alone      ExclusiveTime
 	truth      func(*core.JobSpec) *core.JobSpec
 	startPause func(core.JobID) float64
 	types      *typeBooks // nil while neither the cluster nor an output calls for them
@@ -67,7 +67,7 @@ func NewCollector(components Components, o Outputs) *Collector {
 	return &Collector{
 		components:   components,
 		window:       AllJobs,
-		alone:        o.Alone,
+		alone:        o.ExclusiveTime,
 		truth:        o.True,
 		startPause:   o.StartPause,
 		jobs:         buffered(o.Jobs, ""), // its header depends on the cluster

@@ -22,9 +22,9 @@ import (
 // unfairAbove is 1 with room for rounding, so that a job that was never held up is not called unfair.
 const unfairAbove = 1 + 1e-9
 
-// Alone tells how many seconds a job takes with so many devices of an accelerator type to itself, at its best and
+// ExclusiveTime tells how many seconds a job takes with so many devices of an accelerator type to itself, at its best and
 // without costs; +Inf where it cannot run.
-type Alone func(job core.JobID, accelerator core.AcceleratorID, devices int) float64
+type ExclusiveTime func(job core.JobID, accelerator core.AcceleratorID, devices int) float64
 
 // finely is replicas that each have a part of a device, in the finest parts: what comes and goes in them adds up to nothing in the end.
 func finely(replicas int, part float64) int { return replicas * int(math.Round(part*core.FinestPart)) }
@@ -69,12 +69,12 @@ func ExclusiveSeconds(s *core.JobSpec) (seconds float64, known bool) {
 type shares struct {
 	cluster  *core.Cluster
 	capacity *capacity
-	devices  []int // by AcceleratorID, at the end
-	alone    Alone // nil when only declared run times are known
+	devices  []int         // by AcceleratorID, at the end
+	alone    ExclusiveTime // nil when only declared run times are known
 	pause    func(core.JobID) float64
 }
 
-func newShares(c *core.Cluster, k *capacity, alone Alone, pause func(core.JobID) float64) *shares {
+func newShares(c *core.Cluster, k *capacity, alone ExclusiveTime, pause func(core.JobID) float64) *shares {
 	if pause == nil {
 		pause = func(core.JobID) float64 { return 0 }
 	}

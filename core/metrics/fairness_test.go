@@ -34,7 +34,7 @@ func TestFairness(t *testing.T) {
 	nan := math.NaN()
 	for name, tc := range map[string]struct {
 		spec       core.JobSpec
-		alone      Alone
+		alone      ExclusiveTime
 		pause      float64 // at the first start
 		devices, n float64 // requested, and jobs in the system, on average
 		want       fairness
@@ -149,7 +149,7 @@ func TestFairness(t *testing.T) {
 // The rows of fairness.csv are of completed jobs, and the summary has Sia's measure when it was asked for.
 func TestFairnessIsWritten(t *testing.T) {
 	var file bytes.Buffer
-	c := NewCollector(testComponents, Outputs{Fairness: &file, Alone: linear})
+	c := NewCollector(testComponents, Outputs{Fairness: &file, ExclusiveTime: linear})
 	summary, err := c.Finish(tell(t, c), 160)
 	if err != nil {
 		t.Fatal(err)

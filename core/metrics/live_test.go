@@ -37,7 +37,7 @@ func component[S any](t testing.TB, f core.Factory[S], config map[string]any) co
 
 // busy is a cluster of two types under more jobs than it has devices for, which are preempted, moved, held back and
 // rejected.
-func busy(t testing.TB, jobs int, observers ...core.Observer) (p *core.Pipeline, world core.Backend, alone Alone) {
+func busy(t testing.TB, jobs int, observers ...core.Observer) (p *core.Pipeline, world core.Backend, alone ExclusiveTime) {
 	t.Helper()
 	cluster := coretest.MakeCluster().Nodes(2, "t4", 4).Nodes(1, "v100", 8).Obj()
 	dice := rand.New(rand.NewPCG(1, 2))
@@ -64,7 +64,7 @@ func busy(t testing.TB, jobs int, observers ...core.Observer) (p *core.Pipeline,
 		Elasticity: component(t, elasticity.NewFixed(), nil),
 	}
 	p = core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: observers})
-	return p, world, workload.NewAlone(cluster, w).Seconds
+	return p, world, workload.NewExclusiveTimes(cluster, w).Seconds
 }
 
 var errEnough = errors.New("enough")
@@ -105,7 +105,7 @@ func TestSnapshotIsTheSummaryOfARunThatEndsThere(t *testing.T) {
 			for i := range files { // once without being asked
 				_, _, alone := busy(t, 60)
 				f := &files[i]
-				collector := NewCollector(testComponents, Outputs{Jobs: &f[0], Rounds: &f[1], Decisions: &f[2], Accelerators: &f[3], Fairness: &f[4], Tenants: &f[5], Alone: alone})
+				collector := NewCollector(testComponents, Outputs{Jobs: &f[0], Rounds: &f[1], Decisions: &f[2], Accelerators: &f[3], Fairness: &f[4], Tenants: &f[5], ExclusiveTime: alone})
 				collector.Measure(tc.window)
 				live := NewLive(collector, Run{})
 				observer := core.Observer(collector)

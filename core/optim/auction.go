@@ -38,11 +38,11 @@ type Auction struct {
 // A Sale is the outcome of an auction with its certificate. Its slices belong
 // to the Auction and last until its next call.
 type Sale struct {
-	Owners []int // job of each worker, -1 when unsold
-	Value  float64
+	Owners []int     // job of each worker, -1 when unsold
+	Value  float64   // sum of what the workers sold are worth to their jobs
 	Prices []float64 // of the workers
 	Bound  float64   // what the jobs' best sets are worth at these prices, plus the prices: no sale is worth more
-	Bids   int
+	Bids   int       // number of bids that it took
 }
 
 // Solve holds an auction. It fails on malformed values, when no sale meets every demand

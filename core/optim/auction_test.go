@@ -104,3 +104,28 @@ optim: auction: demand -1 of job 1 is negative`
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 }
+
+// TestAuctionRaises holds the raise that Solve chooses: whole values are sold for exactly the most, others to a thousandth of
+// their span.
+func TestAuctionRaises(t *testing.T) {
+	none := math.Inf(-1)
+	tests := map[string]struct {
+		epsilon             float64
+		value               [][]float64
+		wantRaise, wantSpan float64
+	}{
+		"whole values":               {value: [][]float64{{3, 1}, {2, none}}, wantRaise: 0.999 / 4, wantSpan: 2},
+		"a fraction first":           {value: [][]float64{{1.5, 3}, {2, 1}}, wantRaise: 2.0 / 1000 / 4, wantSpan: 2},
+		"a fraction last":            {value: [][]float64{{1, 3}, {2, 1.5}}, wantRaise: 2.0 / 1000 / 4, wantSpan: 2},
+		"fractions":                  {value: [][]float64{{0.5, 0.25}, {none, 0.75}}, wantRaise: 0.5 / 1000 / 4, wantSpan: 0.5},
+		"a raise that was asked for": {epsilon: 0.25, value: [][]float64{{3, 1}, {2, 2}}, wantRaise: 0.25, wantSpan: 2},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := Auction{Epsilon: tc.epsilon}
+			if raise, span := a.raise(tc.value, []int{1, 3}); raise != tc.wantRaise || span != tc.wantSpan {
+				t.Errorf("raise %v, span %v, want %v and %v", raise, span, tc.wantRaise, tc.wantSpan)
+			}
+		})
+	}
+}

@@ -9,7 +9,7 @@ import (
 // A Bundle is one way to serve a job: so much of two resources, and what that is worth.
 type Bundle struct {
 	Uses  [2]float64 // not negative
-	Value float64
+	Value float64    // what it is worth, in any unit
 }
 
 // Bundles is the multiple-choice knapsack with two rows: one bundle for each job, of the largest value whose uses fit.
@@ -32,8 +32,8 @@ type Bundles struct {
 
 // A BundleSelection is a solution with its certificate. Picks belong to the Bundles and last until its next call.
 type BundleSelection struct {
-	Picks  []int // index of the bundle of each job
-	Value  float64
+	Picks  []int      // index of the bundle of each job
+	Value  float64    // sum of the values of the picks
 	Bound  float64    // no selection is worth more, up to rounding
 	Prices [2]float64 // that prove it: capacity at the prices, and each job's best bundle less its price
 }

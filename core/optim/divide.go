@@ -8,8 +8,8 @@ import (
 
 // A Share is a number of devices that a job can run on, and what that is worth.
 type Share struct {
-	Devices int // from 1 up
-	Value   float64
+	Devices int     // from 1 up
+	Value   float64 // what they are worth, in any unit
 }
 
 // Division divides devices of one type among jobs, each of which is to run: it chooses one level for each job, so that the sum

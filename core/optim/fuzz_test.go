@@ -92,7 +92,7 @@ func FuzzShares(f *testing.F) {
 		fine(m.Shares, err)
 		w, err := s.WaterFill(context.Background(), p, nil, nil)
 		fine(w.Shares, err)
-		d, err := s.FinishTimes(context.Background(), p, optim.Finish{Elapsed: o.list(n), Remaining: o.list(n), Alone: o.list(n)})
+		d, err := s.FinishTimes(context.Background(), p, optim.Finish{Elapsed: o.list(n), Remaining: o.list(n), Exclusive: o.list(n)})
 		fine(d.Shares, err)
 	})
 }

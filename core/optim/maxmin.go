@@ -19,7 +19,10 @@ type SharesSolver struct {
 
 // Level says what the jobs must reach at a level t: job i progresses at Floor[i] + Slope[i] t at least. No Floor stands
 // for all 0, no Slope for all 1. A job with slope 0 stays out of the minimum and keeps its floor.
-type Level struct{ Floor, Slope []float64 }
+type Level struct {
+	Floor []float64 // progress of each job at level 0
+	Slope []float64 // progress of each job for each unit of the level
+}
 
 // MaxMinResult is the fairest division.
 type MaxMinResult struct {
@@ -40,7 +43,8 @@ type MaxMinResult struct {
 	// Prices are per device of each type. Where they are not all 0, the jobs' Polytope.Cost at Bound is the Budget;
 	// where they are, the job Short runs at its best type all the time and cannot go faster.
 	Prices []float64
-	Short  int
+	// Short is the index of that job, -1 where Prices are the proof.
+	Short int
 	// Bottleneck tells which jobs cannot rise above what they have at Level while all others keep theirs. It is proven
 	// where true. At least one job with a slope has it.
 	Bottleneck []bool
@@ -71,7 +75,8 @@ type FeasibleResult struct {
 	// Prices prove that there are none: Polytope.Cost of the demand is above Budget. If they are all 0 or nil, the job
 	// Short cannot meet its demand by itself.
 	Prices []float64
-	Short  int
+	// Short is the index of a job that cannot meet its demand by itself, -1 where Prices are the proof.
+	Short int
 }
 
 // Feasible finds shares under which every member of row i progresses at

@@ -93,7 +93,7 @@ func BenchmarkFinishTimes(b *testing.B) {
 			for range p.Jobs {
 				f.Elapsed = append(f.Elapsed, 1000*rng.Float64())
 				f.Remaining = append(f.Remaining, 1e5*rng.Float64())
-				f.Alone = append(f.Alone, 1e5*rng.Float64()+1000)
+				f.Exclusive = append(f.Exclusive, 1e5*rng.Float64()+1000)
 			}
 			var s optim.SharesSolver
 			var gap float64

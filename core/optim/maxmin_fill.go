@@ -6,7 +6,8 @@ import "context"
 type FillResult struct {
 	// Feasible is false when the floors cannot be met.
 	Feasible bool
-	Shares   [][]float64
+	// Shares is the fraction of time that a member of each row spends on each type; nil if the floors cannot be met.
+	Shares [][]float64
 	// Rates is what each member of a row is assured of: its level when its row was frozen.
 	Rates []float64
 	// Rounds is the number of max-min problems solved.

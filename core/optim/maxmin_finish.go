@@ -12,39 +12,41 @@ import (
 type Finish struct {
 	// Elapsed is the time since the job came, Alone the whole time it would take by itself. Remaining is in the
 	// units of the rates times the unit of time.
-	Elapsed, Remaining, Alone []float64
+	Elapsed, Remaining, Exclusive []float64
 }
 
 // ratio is the finish-time ratio of a job at a rate.
 func (f *Finish) ratio(i int, rate float64) float64 {
 	if f.Remaining[i] == 0 {
-		return f.Elapsed[i] / f.Alone[i]
+		return f.Elapsed[i] / f.Exclusive[i]
 	}
-	return (f.Elapsed[i] + f.Remaining[i]/rate) / f.Alone[i]
+	return (f.Elapsed[i] + f.Remaining[i]/rate) / f.Exclusive[i]
 }
 
 // at is the rate a job needs for a ratio, and how fast that grows as the ratio falls.
 func (f *Finish) at(i int, rho float64) (demand, slope float64) {
-	left := rho*f.Alone[i] - f.Elapsed[i]
+	left := rho*f.Exclusive[i] - f.Elapsed[i]
 	if f.Remaining[i] == 0 {
 		return 0, 0
 	}
 	demand = f.Remaining[i] / left
-	return demand, demand * f.Alone[i] / left
+	return demand, demand * f.Exclusive[i] / left
 }
 
 // FinishResult is the division with the least worst finish-time ratio.
 type FinishResult struct {
 	// Feasible is false when the job Short can never finish.
 	Feasible bool
-	Shares   [][]float64
+	// Shares is the fraction of time that a member of each row spends on each type; nil if one can never finish.
+	Shares [][]float64
 	// Ratio is the worst rho under Shares, Bound a proof that no division has a
 	// smaller one; they differ by rounding only.
 	Ratio, Bound float64
 	// Prices are per device of each type: the jobs' Polytope.Cost at Bound is the Budget. They are 0
 	// where the job Short alone sets the ratio.
 	Prices []float64
-	Short  int
+	// Short is the index of the job that can never finish or sets the ratio alone, -1 where Prices are the proof.
+	Short int
 }
 
 // FinishTimes finds the shares that minimise the worst finish-time ratio.
@@ -54,13 +56,13 @@ func (s *SharesSolver) FinishTimes(ctx context.Context, p Polytope, finish Finis
 	for _, list := range []struct {
 		name   string
 		values []float64
-	}{{"elapsed time", finish.Elapsed}, {"remaining work", finish.Remaining}, {"time alone", finish.Alone}} {
+	}{{"elapsed time", finish.Elapsed}, {"remaining work", finish.Remaining}, {"time alone", finish.Exclusive}} {
 		if list.values == nil && len(p.Jobs) > 0 {
 			found.add("optim: no %s", list.name)
 		}
 		p.checkPerJob(&found, list.name, list.values)
 	}
-	for i, alone := range finish.Alone {
+	for i, alone := range finish.Exclusive {
 		if alone == 0 {
 			found.add("optim: time alone of job %d is 0, want more", i)
 		}
@@ -82,11 +84,13 @@ func (s *SharesSolver) FinishTimes(ctx context.Context, p Polytope, finish Finis
 type MakespanResult struct {
 	// Feasible is false when the job Short can never finish.
 	Feasible bool
-	Shares   [][]float64
+	// Shares is the fraction of time that a member of each row spends on each type; nil if one can never finish.
+	Shares [][]float64
 	// Seconds is when the last job ends if Shares are held, in the unit of time of the rates;
 	// Bound proves that it cannot be sooner.
 	Seconds, Bound float64
-	Short          int
+	// Short is the index of the job that can never finish or ends last whatever the others get, -1 where there is none.
+	Short int
 }
 
 // Makespan finds the shares under which the last job ends first: one max-min over rates per remaining work.

@@ -16,10 +16,10 @@ func TestFinishTimesAgainstBisection(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "jobs")
 		p := drawPolytope(t, n, rapid.IntRange(1, 3).Draw(t, "types"))
-		f := optim.Finish{Elapsed: perJob(t, "elapsed", n, 3), Remaining: perJob(t, "remaining", n, 3), Alone: perJob(t, "alone", n, 3)}
+		f := optim.Finish{Elapsed: perJob(t, "elapsed", n, 3), Remaining: perJob(t, "remaining", n, 3), Exclusive: perJob(t, "alone", n, 3)}
 		possible := true
-		for i := range f.Alone {
-			f.Alone[i] += 0.1
+		for i := range f.Exclusive {
+			f.Exclusive[i] += 0.1
 			possible = possible && (f.Remaining[i] == 0 || best(p, i) > 0)
 		}
 		got, err := s.FinishTimes(context.Background(), p, f)
@@ -35,7 +35,7 @@ func TestFinishTimesAgainstBisection(t *testing.T) {
 		reached := func(rho float64) bool {
 			lp := program(p, 1)
 			for i := range p.Jobs {
-				left := rho*f.Alone[i] - f.Elapsed[i]
+				left := rho*f.Exclusive[i] - f.Elapsed[i]
 				if left < 0 || left == 0 && f.Remaining[i] > 0 {
 					return false
 				}

@@ -72,57 +72,32 @@ const tolerance = 1e-9
 func (s *SharesSolver) highest(ctx context.Context, p Polytope) (MaxMinResult, error) {
 	m, t := &s.prices, &s.targets
 	m.load(p)
-	result := MaxMinResult{Prices: make([]float64, m.types), Short: -1}
-	level := math.Inf(1)
-	for i := range m.jobs {
-		if own := t.limit(i, m.fastest(i)); own < level {
-			level, result.Short = own, i
-		}
-	}
-	if math.IsInf(level, -1) {
-		return result, context.Cause(ctx)
+	d := descent{m: m, t: t, result: MaxMinResult{Prices: make([]float64, m.types), Short: -1}}
+	if d.begin(); math.IsInf(d.level, -1) {
+		return d.result, context.Cause(ctx)
 	}
 	if err := s.guess(ctx, p); err != nil {
 		return MaxMinResult{}, err
 	}
-	proven := false // by the prices, otherwise by the job Short
-	lower := func() {
-		if to := m.fall(t, level); to < level {
-			level, proven = to, true
-			copy(result.Prices, m.rate)
-		}
-	}
-	if !math.IsInf(level, 1) {
-		lower()
+	if !math.IsInf(d.level, 1) {
+		d.lower()
 	}
 	for steps := 0; ; steps++ {
 		if steps > 1000 {
 			return MaxMinResult{}, ErrPivots
 		}
-		last := level < t.lowest()
+		last := d.level < t.lowest()
 		if last {
-			level = t.lowest()
-			if m.tooDear(t, level) {
-				result.Short = -1
-				return result, context.Cause(ctx)
+			d.level = t.lowest()
+			if m.tooDear(t, d.level) {
+				return d.noLevel(ctx)
 			}
 		}
-		m.aim(t, level)
-		if !math.IsInf(level, 1) && m.jobs >= sampleFrom {
-			if err := m.settle(ctx); err != nil {
-				return MaxMinResult{}, err
-			}
-			before := level
-			if lower(); !last && level < before-tolerance*math.Abs(before) {
-				continue
-			}
-			level = before
-			for i := range m.jobs {
-				m.demandAt(t, i, level)
-			}
-			m.rekey()
-		} else {
-			m.start()
+		m.aim(t, d.level)
+		if again, err := d.approach(ctx, last); err != nil {
+			return MaxMinResult{}, err
+		} else if again {
+			continue
 		}
 		if err := m.solve(ctx); err != nil {
 			return MaxMinResult{}, err
@@ -130,36 +105,97 @@ func (s *SharesSolver) highest(ctx context.Context, p Polytope) (MaxMinResult, e
 		if !m.short() {
 			break
 		}
-		if math.IsInf(level, 1) { // there is no level, and what there is of floors cannot be met
-			copy(result.Prices, m.rate)
-			return result, nil
+		if math.IsInf(d.level, 1) { // there is no level, and what there is of floors cannot be met
+			copy(d.result.Prices, m.rate)
+			return d.result, nil
 		}
-		before := level
-		lower()
+		before := d.level
+		d.lower()
 		if last {
-			level = before
-			if m.tooDear(t, level) { // at the prices that led here it cost just the budget, at these it does not
-				result.Short = -1
-				return result, context.Cause(ctx)
+			d.level = before
+			if m.tooDear(t, d.level) { // at the prices that led here it cost just the budget, at these it does not
+				return d.noLevel(ctx)
 			}
 		}
-		if level == before { // the excess left is rounding
+		if d.level == before { // the excess left is rounding
 			break
 		}
 	}
-	if proven {
-		result.Short = -1
-	}
-	result.Feasible, result.Bound, result.Shares = true, level, m.shares()
-	copy(m.rate, result.Prices)
-	result.Bottleneck = m.bottlenecks(t, level)
-	result.Level = math.Inf(1)
-	for i, x := range result.Shares {
-		if _, slope := t.at(i, min(level, math.MaxFloat64)); slope > 0 {
-			result.Level = min(result.Level, t.limit(i, p.Rate(i, x)))
+	return d.conclude(p), nil
+}
+
+// descent lowers a level until the polytope meets it.
+type descent struct {
+	m      *priceSimplex
+	t      *targets
+	result MaxMinResult
+	level  float64
+	proven bool // by the prices, otherwise by the job result.Short
+}
+
+// begin sets the level to the highest that each job could reach alone.
+func (d *descent) begin() {
+	d.level = math.Inf(1)
+	for i := range d.m.jobs {
+		if own := d.t.limit(i, d.m.fastest(i)); own < d.level {
+			d.level, d.result.Short = own, i
 		}
 	}
-	return result, nil
+}
+
+// lower lowers the level to what the prices allow, and keeps the prices if they do lower it.
+func (d *descent) lower() {
+	if to := d.m.fall(d.t, d.level); to < d.level {
+		d.level, d.proven = to, true
+		copy(d.result.Prices, d.m.rate)
+	}
+}
+
+// approach starts the search at the level: with many jobs at prices that settle on a sample of them first, by which the level
+// may fall so far that it is worth aiming again.
+func (d *descent) approach(ctx context.Context, last bool) (again bool, err error) {
+	m := d.m
+	if math.IsInf(d.level, 1) || m.jobs < sampleFrom {
+		m.start()
+		return false, nil
+	}
+	if err := m.settle(ctx); err != nil {
+		return false, err
+	}
+	before := d.level
+	if d.lower(); !last && d.level < before-tolerance*math.Abs(before) {
+		return true, nil
+	}
+	d.level = before
+	for i := range m.jobs {
+		m.demandAt(d.t, i, d.level)
+	}
+	m.rekey()
+	return false, nil
+}
+
+// noLevel is the result when no level can be met.
+func (d *descent) noLevel(ctx context.Context) (MaxMinResult, error) {
+	d.result.Short = -1
+	return d.result, context.Cause(ctx)
+}
+
+// conclude is the result at the level that was met.
+func (d *descent) conclude(p Polytope) MaxMinResult {
+	m, r := d.m, &d.result
+	if d.proven {
+		r.Short = -1
+	}
+	r.Feasible, r.Bound, r.Shares = true, d.level, m.shares()
+	copy(m.rate, r.Prices)
+	r.Bottleneck = m.bottlenecks(d.t, d.level)
+	r.Level = math.Inf(1)
+	for i, x := range r.Shares {
+		if _, slope := d.t.at(i, min(d.level, math.MaxFloat64)); slope > 0 {
+			r.Level = min(r.Level, d.t.limit(i, p.Rate(i, x)))
+		}
+	}
+	return *r
 }
 
 // fastest is the rate of a job that runs on its best type all the time.
@@ -299,7 +335,7 @@ func (p Polytope) sample() Polytope {
 // stand for slopes, for there to be a level.
 func (t *targets) sample() targets {
 	if t.finish != nil {
-		return targets{finish: &Finish{every(t.finish.Elapsed), every(t.finish.Remaining), every(t.finish.Alone)}}
+		return targets{finish: &Finish{every(t.finish.Elapsed), every(t.finish.Remaining), every(t.finish.Exclusive)}}
 	}
 	small := targets{floor: every(t.floor), slope: every(t.slope)}
 	if small.slope != nil && !slices.ContainsFunc(small.slope, func(v float64) bool { return v > 0 }) {

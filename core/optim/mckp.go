@@ -13,15 +13,15 @@ var ErrKnapsackInfeasible = errors.New("optim: no choice of the forced jobs fits
 
 // A Choice is one way to run a job: so many devices of one type, and what that is worth. A value may be negative.
 type Choice struct {
-	Type    int
-	Devices int
-	Value   float64
+	Type    int     // index of the type of the devices
+	Devices int     // number of devices
+	Value   float64 // what they are worth, in any unit
 }
 
 // A Menu is what a job chooses from: at most one choice, exactly one when forced. No choice is worth 0.
 type Menu struct {
-	Choices []Choice
-	Forced  bool
+	Choices []Choice // that the job has
+	Forced  bool     // whether the job must get one of them
 }
 
 // Knapsack solves the multiple-choice knapsack with one capacity per type: the selection of the largest value whose
@@ -70,8 +70,8 @@ type Knapsack struct {
 
 // A Selection is a solution with its certificate. Its slices belong to the Knapsack and last until its next call.
 type Selection struct {
-	Picks  []int // index of the choice of each job, -1 for none
-	Value  float64
+	Picks  []int     // index of the choice of each job, -1 for none
+	Value  float64   // sum of the values of the picks
 	Bound  float64   // no selection is worth more, up to the rounding of the values
 	Prices []float64 // of a device by type, at which the jobs' best choices prove the bound before the search
 }

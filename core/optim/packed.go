@@ -16,9 +16,9 @@ import (
 //
 // that can be divided among the members so that each runs for at most all the time.
 type Packed struct {
-	Capacity []float64 // devices of each type
-	Classes  []PackedClass
-	Pairs    []PackedPair // each at most once
+	Capacity []float64     // devices of each type
+	Classes  []PackedClass // of jobs, in any order
+	Pairs    []PackedPair  // each at most once
 }
 
 // PackedClass is jobs that are as fast as each other, alone and beside others.
@@ -30,8 +30,8 @@ type PackedClass struct {
 
 // PackedPair is a member of each of two classes of as many devices, together on one type. With First == Second it is two members of one class.
 type PackedPair struct {
-	First, Second, Type int // First <= Second
-	Rates               [2]float64
+	First, Second, Type int        // First <= Second
+	Rates               [2]float64 // of the member of First and of Second while they share, in units of progress a second
 }
 
 // PackedResult is the fairest division.
@@ -39,9 +39,9 @@ type PackedResult struct {
 	// Level is what every job reaches, and Bound a proof that not every one reaches more. They differ by rounding, with many jobs that ask for
 	// different by some parts in a hundred at worst.
 	Level, Bound float64
-	// Alone is the fraction of time that each job spends alone on each type, and Pairs what it spends beside others.
-	Alone [][]float64
-	Pairs []PairShare
+	// Exclusive is the fraction of time that each job spends alone on each type, and Pairs what it spends beside others.
+	Exclusive [][]float64
+	Pairs []PairShare // pairs of jobs that share devices, with the fraction of time
 }
 
 // classResult is the division among classes.
@@ -91,10 +91,10 @@ func (s *PackedSolver) MaxMin(ctx context.Context, p Packed, level Level, even b
 		}
 		d, alone := s.divide(p, &r, jobs, even)
 		if len(alone) == 0 {
-			return PackedResult{Level: r.level, Bound: r.bound, Alone: d.alone, Pairs: d.pairs}, nil
+			return PackedResult{Level: r.level, Bound: r.bound, Exclusive: d.alone, Pairs: d.pairs}, nil
 		}
 		if jobs > exactUpTo && refined >= maxRefined {
-			return PackedResult{Level: fit(d, r.level, s.reached), Bound: r.bound, Alone: d.alone, Pairs: d.pairs}, nil
+			return PackedResult{Level: fit(d, r.level, s.reached), Bound: r.bound, Exclusive: d.alone, Pairs: d.pairs}, nil
 		}
 		for _, m := range alone {
 			p = p.split(m.class, m.member)
@@ -313,7 +313,7 @@ func (s *PackedSolver) FinishTimes(ctx context.Context, p Packed, finish Finish,
 	if err := p.check(Level{}); err != nil {
 		return PackedResult{}, err
 	}
-	n := len(finish.Alone)
+	n := len(finish.Exclusive)
 	s.levels = targets{finish: &finish}
 	level := s.own(p)
 	floor, slope := make([]float64, n), make([]float64, n)
@@ -346,12 +346,12 @@ func (s *PackedSolver) FinishTimes(ctx context.Context, p Packed, finish Finish,
 		}
 		d, alone := s.divide(p, &r, n, even)
 		if len(alone) == 0 {
-			return PackedResult{Level: r.level, Bound: r.bound, Alone: d.alone, Pairs: d.pairs}, nil
+			return PackedResult{Level: r.level, Bound: r.bound, Exclusive: d.alone, Pairs: d.pairs}, nil
 		}
 		if n > exactUpTo && refined >= maxRefined {
 			// Not by the tangents, which ask for less than the ratio does.
 			worst := fit(d, r.level, func(i int, rate float64) float64 { return -finish.ratio(i, rate) })
-			return PackedResult{Level: worst, Bound: r.bound, Alone: d.alone, Pairs: d.pairs}, nil
+			return PackedResult{Level: worst, Bound: r.bound, Exclusive: d.alone, Pairs: d.pairs}, nil
 		}
 		refined++
 		for _, m := range alone {

@@ -8,9 +8,9 @@ import (
 
 // PairShare is the fraction of time that two jobs spend together on a type.
 type PairShare struct {
-	Jobs  [2]int // rows of the Level, ascending
-	Type  int
-	Share float64
+	Jobs  [2]int  // rows of the Level, ascending
+	Type  int     // index of the type that they share
+	Share float64 // fraction of time, from 0 to 1
 }
 
 // negligible is the share below which a pair, or a job on a type, is left out: the method leaves about so much of what it means to be nothing.

@@ -121,7 +121,7 @@ func checkPacked(t *rapid.T, p Packed, r PackedResult, reach func(i int, rate fl
 		}
 	}
 	used, time, rates := make([]float64, len(p.Capacity)), make([]float64, len(class)), make([]float64, len(class))
-	for i, shares := range r.Alone {
+	for i, shares := range r.Exclusive {
 		c := &p.Classes[class[i]]
 		for j, x := range shares {
 			if x < 0 || x > 0 && c.Rates[j] == 0 {
@@ -204,7 +204,7 @@ func TestPackedFinishTimes(t *testing.T) {
 		for range level.Slope {
 			finish.Elapsed = append(finish.Elapsed, drawAmount(0).Draw(t, "elapsed"))
 			finish.Remaining = append(finish.Remaining, drawAmount(0).Draw(t, "remaining"))
-			finish.Alone = append(finish.Alone, rapid.Float64Range(1, 20).Draw(t, "alone"))
+			finish.Exclusive = append(finish.Exclusive, rapid.Float64Range(1, 20).Draw(t, "alone"))
 		}
 		r, err := new(PackedSolver).FinishTimes(t.Context(), p, finish, false)
 		if err != nil {
@@ -289,7 +289,7 @@ func TestPackedFinishTimesOnOneDevice(t *testing.T) {
 					high = middle
 				}
 			}
-			r, err := new(PackedSolver).FinishTimes(t.Context(), p, Finish{Elapsed: tc.elapsed, Remaining: tc.remaining, Alone: tc.alone}, false)
+			r, err := new(PackedSolver).FinishTimes(t.Context(), p, Finish{Elapsed: tc.elapsed, Remaining: tc.remaining, Exclusive: tc.alone}, false)
 			if err != nil || math.Abs(-r.Level-high) > 1e-5*high || r.Bound < -high*(1+1e-6) {
 				t.Errorf("a ratio of %v, proven %v: %v; want %v", -r.Level, -r.Bound, err, high)
 			}
@@ -322,7 +322,7 @@ func TestPackedWithManyJobs(t *testing.T) {
 					}
 					p.Classes[class].Members = append(p.Classes[class].Members, i)
 					level.Floor, level.Slope = append(level.Floor, 0), append(level.Slope, rapid.SampledFrom([]float64{0.1, 1, 5}).Draw(t, "slope"))
-					finish.Elapsed, finish.Alone = append(finish.Elapsed, 1), append(finish.Alone, 2)
+					finish.Elapsed, finish.Exclusive = append(finish.Elapsed, 1), append(finish.Exclusive, 2)
 					finish.Remaining = append(finish.Remaining, rapid.SampledFrom([]float64{0.1, 1, 5}).Draw(t, "remaining"))
 				}
 				for a := range classes {

@@ -471,14 +471,14 @@ func (m *Pairing) open(b int32) {
 // A PairingProof shows that no matching is worth more: the prices of the ends of an edge, and of the sets that hold both, add up to at
 // least four times its weight. A set of 2k+1 vertices has at most k pairs inside.
 type PairingProof struct {
-	Prices []int64 // of the vertices, from 0 up
-	Sets   []PricedSet
+	Prices []int64     // of the vertices, from 0 up
+	Sets   []PricedSet // odd sets of vertices with a price
 }
 
 // PricedSet is an odd number of vertices, and a price above 0 of every pair of them.
 type PricedSet struct {
-	Vertices []int32
-	Price    int64
+	Vertices []int32 // odd in number
+	Price    int64   // of every pair inside, above 0
 }
 
 // Bound is what any matching is worth at most: a quarter of the prices together.

@@ -71,7 +71,7 @@ func (m *Pairing) ship(class []int32, classes int) bool {
 	}
 	m.level, m.ships = grown(m.level, classes), m.ships[:0]
 	for c := range classes {
-		m.level[c] = 2 * (int64(plan.Prices[c]) - int64(plan.Units[c]))
+		m.level[c] = 2 * (int64(plan.Prices[c]) - int64(plan.MarginalCosts[c]))
 		left := m.supply[c]
 		for d := range classes {
 			pairs := (plan.Flow[c][d] + plan.Flow[d][c]) / 2

@@ -15,7 +15,7 @@ import (
 type Polytope struct {
 	// Capacity is the number of devices of each type.
 	Capacity []float64
-	Jobs     []ShareJob
+	Jobs     []ShareJob // rows: jobs, or classes of identical ones
 }
 
 // ShareJob is one row of a Polytope: a job, or a class of identical ones.

@@ -9,7 +9,7 @@ import (
 type Groups struct {
 	// Of is the row of each job, Members are the jobs of each row in rising order.
 	Of      []int
-	Members [][]int
+	Members [][]int // jobs of each row, ascending
 }
 
 // Group puts jobs with equal devices, equal rates and equal values in every one of the alike lists (floors, slopes,

@@ -17,7 +17,8 @@ type MaxSumResult struct {
 	Value, Bound float64
 	// Prices are per device of each type: what one more would add to the value.
 	Prices []float64
-	Short  int
+	// Short is the index of a job that cannot meet its floor by itself, -1 where there is none.
+	Short int
 }
 
 // MaxSum finds the shares of the largest Σ_i N_i Σ_j values[i][j] x[i][j] under which every member of row i progresses

@@ -33,13 +33,13 @@ type Transport struct {
 // the Transport and last until its next call.
 type Shipment struct {
 	Flow [][]int // units by supplier and type
-	Cost float64
+	Cost float64 // of the whole plan
 	// Prices clear the market: no supplier would rather ship on another type at cost plus price, and a type with room
 	// left has price 0.
 	Prices []float64
-	// Units is what the last unit of each supplier costs, price included.
-	Units []float64
-	Bound float64 // Σ units·supply - Σ prices·capacity, the value of the duals: no plan costs less
+	// MarginalCosts is what the last unit of each supplier costs, price included.
+	MarginalCosts []float64
+	Bound         float64 // Σ marginal costs·supply - Σ prices·capacity, the value of the duals: no plan costs less
 }
 
 // Solve finds a plan of least cost. It fails on a malformed table, when not everything can be shipped
@@ -197,7 +197,7 @@ func (tr *Transport) relax(cost []float64, i int) {
 }
 
 func (tr *Transport) shipment(cost [][]float64, supply, capacity []int) Shipment {
-	s := Shipment{Flow: tr.rows, Prices: tr.price, Units: tr.unit}
+	s := Shipment{Flow: tr.rows, Prices: tr.price, MarginalCosts: tr.unit}
 	for i, row := range tr.rows {
 		tr.unit[i] = 0
 		if supply[i] > 0 {

@@ -107,8 +107,8 @@ func TestTransportIsExact(t *testing.T) {
 			for k, units := range row {
 				sum += units
 				total[k] += units
-				if units > 0 && cost[i][k]+got.Prices[k] != got.Units[i] {
-					t.Errorf("supplier %d ships on type %d at %v, and pays %v at best", i, k, cost[i][k]+got.Prices[k], got.Units[i])
+				if units > 0 && cost[i][k]+got.Prices[k] != got.MarginalCosts[i] {
+					t.Errorf("supplier %d ships on type %d at %v, and pays %v at best", i, k, cost[i][k]+got.Prices[k], got.MarginalCosts[i])
 				}
 				if units < 0 {
 					t.Errorf("supplier %d ships %d units", i, units)

@@ -228,5 +228,5 @@ func (l *lastWords) quote() string {
 	if len(l.lines) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; its last words: %q", strings.Join(l.lines, "\n"))
+	return fmt.Sprintf("; its last output: %q", strings.Join(l.lines, "\n"))
 }

@@ -26,7 +26,7 @@ func (m profiled) Rate(phase int, r workload.Running) float64 {
 }
 
 func (profiled) Measure(phase int, r workload.Running) (core.Measurement, core.Gradients, bool) {
-	return core.Measurement{Nodes: len(r.Shape), Replicas: r.Replicas, PerDevice: r.Tuning.BatchPerDevice}, core.Gradients{Square: float64(phase)}, true
+	return core.Measurement{Nodes: len(r.Shape), Replicas: r.Replicas, PerDevice: r.Tuning.BatchPerDevice}, core.Gradients{SquaredNorm: float64(phase)}, true
 }
 
 // progressAt is what a job has done at a moment after its last event.
@@ -156,7 +156,7 @@ func TestEachPhaseIsMeasured(t *testing.T) {
 				}
 				for _, e := range seen.Events {
 					if e.Kind == core.JobMeasured {
-						got = append(got, fmt.Sprintf("phase %v in round %d", e.Gradients.Square, round))
+						got = append(got, fmt.Sprintf("phase %v in round %d", e.Gradients.SquaredNorm, round))
 					}
 				}
 				if round == 0 {

@@ -52,6 +52,27 @@ func TestBlockLength(t *testing.T) {
 	}
 }
 
+// How long values depend on each other does not rest on where their zero is, nor on their unit.
+func TestBlockLengthOfOtherUnits(t *testing.T) {
+	for _, phi := range []float64{0, 0.5, 0.9} {
+		x := autoregressive(400, phi, 1)
+		want := stats.BlockLength(x)
+		for name, change := range map[string]func(float64) float64{
+			"shifted up":     func(v float64) float64 { return v + 100 },
+			"shifted down":   func(v float64) float64 { return v - 100 },
+			"in other units": func(v float64) float64 { return 1024 * v },
+		} {
+			y := make([]float64, len(x))
+			for i, v := range x {
+				y[i] = change(v)
+			}
+			if got := stats.BlockLength(y); got != want {
+				t.Errorf("%s, correlated by %v: blocks of %d, want %d", name, phi, got, want)
+			}
+		}
+	}
+}
+
 // In the mean, the length chosen is the best one by the true spectrum.
 func TestBlockLengthOfCorrelatedSeries(t *testing.T) {
 	const n, times = 5000, 16

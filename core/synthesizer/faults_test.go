@@ -54,19 +54,23 @@ func TestACandidatePanicsInAFuture(t *testing.T) {
 
 // A candidate whose switch is to be taken back stays where the one before it cannot be made.
 func TestTheWayBackCannotBeMade(t *testing.T) {
-	w := newWorld(t, settings(), gains)
+	w := newWorld(t, settings(), func(candidate, draw int) (float64, error) { return 400 - 100*float64(candidate) + float64(draw), nil })
 	w.choose()
 	w.hold(1)
 	if got := w.choose(); got != "c" {
 		t.Fatalf("chose %q", got)
 	}
 	w.breaks(0)
-	w.hold(510) // the job was to end by 302
+	w.hold(510) // the job was to end by 209, and by 409 without the switch
 	if got := w.choose(); got != "" {
 		t.Errorf("chose %q", got)
 	}
-	if w.s.is.InForce != 2 || w.s.deciding != 2 || w.s.is.barred(2, 510) {
+	if w.s.is.InForce != 2 || w.s.deciding != 2 || w.s.is.barred(2, 510) || !w.s.is.barred(0, 510) {
 		t.Errorf("in force is %d, deciding %d", w.s.is.InForce, w.s.deciding)
+	}
+	w.hold(600) // the switch was measured, and is not measured again
+	if got := w.choose(); got != "" || w.s.is.Failed[0] != 1 {
+		t.Errorf("chose %q; the way back failed %d times, want once", got, w.s.is.Failed[0])
 	}
 }
 

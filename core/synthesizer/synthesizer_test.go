@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/sim"
@@ -203,14 +204,14 @@ func TestLooksAreDue(t *testing.T) {
 	s.EveryRounds, s.PauseSeconds = 2, 100
 	w := newWorld(t, s, func(int, int) (float64, error) { return 500, nil })
 	var looks []int
-	for _, at := range []float64{0, 10, 20, 110, 120, 300, 310} {
+	for _, at := range []float64{0, 10, 20, 110, 120, 300, 500, 510} {
 		if at > 0 {
 			w.hold(at)
 		}
 		w.choose()
 		looks = append(looks, w.s.Summary(at).Looks)
 	}
-	if diff := cmp.Diff([]int{0, 0, 0, 1, 1, 2, 2}, looks); diff != "" {
+	if diff := cmp.Diff([]int{0, 0, 0, 1, 1, 2, 2, 3}, looks); diff != "" {
 		t.Errorf("looks after each round (-want +got):\n%s", diff)
 	}
 }
@@ -434,5 +435,215 @@ func TestBanditLeavesOneThatCompletesNothing(t *testing.T) {
 	}
 	if chosen["b"] == 0 || chosen["c"] < chosen["b"]+400 || chosen["c"] > chosen["b"]+500 {
 		t.Errorf("took over first at %v", chosen)
+	}
+}
+
+// A candidate that is taken back is barred for four horizons, and for twice as long at each further time.
+func TestBarsDouble(t *testing.T) {
+	s := newStanding(2)
+	for i, tc := range []struct{ now, until float64 }{
+		{100, 100 + 4*50}, {1000, 1000 + 8*50}, {2000, 2000 + 16*50},
+	} {
+		if s.bar(1, tc.now, 50); !s.barred(1, tc.until-1) || s.barred(1, tc.until) || s.barred(0, tc.now) {
+			t.Errorf("time %d: barred until %v, want %v, and the other one not at all", i+1, s.Barred, tc.until)
+		}
+	}
+}
+
+// The upper end of the 90 % prediction interval for one more value: mean + t s √(1 + 1/n), where t is the 95 % quantile of n - 1 degrees
+// of freedom, 6.3138 and 2.9200 for 1 and 2.
+func TestHighest(t *testing.T) {
+	for name, tc := range map[string]struct {
+		sample []float64
+		want   float64
+	}{
+		"two values":   {[]float64{1, 3}, 2 + 6.3138*math.Sqrt2*math.Sqrt(1+1/2.)},
+		"three values": {[]float64{12, 8, 10}, 10 + 2.9200*2*math.Sqrt(1+1/3.)},
+		"all alike":    {[]float64{7, 7, 7}, 7},
+	} {
+		if got := highest(tc.sample); math.Abs(got-tc.want) > 1e-3 {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// The bound is mean - √(2 variance ln(all)/weight), of all jobs and those of the candidate.
+func TestLowerBound(t *testing.T) {
+	for name, tc := range map[string]struct {
+		weight, sum, squares []float64
+		want                 float64
+	}{
+		"one of three":                  {[]float64{4, 2, 1}, []float64{8, 0, 0}, []float64{20, 0, 0}, 2 - math.Sqrt(2*1*math.Log(7)/4)},
+		"it alone":                      {[]float64{2, 0, 0}, []float64{6, 0, 0}, []float64{26, 0, 0}, 3 - math.Sqrt(2*4*math.Log(2)/2)},
+		"all cost the same":             {[]float64{4, 2, 1}, []float64{8, 0, 0}, []float64{16, 0, 0}, 2},
+		"rounded to less than the same": {[]float64{4, 2, 1}, []float64{8, 0, 0}, []float64{15.9, 0, 0}, 2},
+		"a job and a half":              {[]float64{1.5, 0, 0}, []float64{3, 0, 0}, []float64{7.5, 0, 0}, 2 - math.Sqrt(2*1*math.Log(1.5)/1.5)},
+		"half a job":                    {[]float64{0.5, 0, 0}, []float64{1, 0, 0}, []float64{2.5, 0, 0}, 2},
+		"less than that":                {[]float64{0.4, 9, 9}, []float64{1, 9, 9}, []float64{2.5, 9, 9}, math.Inf(-1)},
+		"nothing":                       {[]float64{0, 9, 9}, []float64{0, 9, 9}, []float64{0, 9, 9}, math.Inf(-1)},
+	} {
+		b := bandit{Weight: tc.weight, Sum: tc.sum, Squares: tc.squares}
+		if got := b.bound(0); got != tc.want && !(math.Abs(got-tc.want) < 1e-12) {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// A switch is taken back when the jobs were there longer than was forecast of both candidates, by a hundredth; it is measured half a horizon later.
+func TestBroken(t *testing.T) {
+	for name, tc := range map[string]struct {
+		now              float64
+		ends             []float64 // of two jobs; the switch was at 100 s, the horizon is 400 s
+		forecast, stayed float64
+		want             bool
+	}{
+		"too early":                                                {299, []float64{0, 0}, 50, 50, false},
+		"longer than both":                                         {300, []float64{0, 0}, 50, 50, true},
+		"longer than forecast only":                                {300, []float64{200, 200}, 50, 150, false},
+		"longer than without it only":                              {300, []float64{200, 200}, 150, 50, false},
+		"a hundredth longer than forecast":                         {300, []float64{201, 201}, 100, 50, false},
+		"more than that":                                           {300, []float64{202, 202}, 100, 50, true},
+		"a hundredth longer than before":                           {300, []float64{201, 201}, 50, 100, false},
+		"more than that longer than before":                        {300, []float64{202, 202}, 50, 100, true},
+		"one ended, one did not":                                   {300, []float64{110, 0}, 104, 104, false},
+		"one that ended late counts no more than one that did not": {900, []float64{110, 800}, 104, 104, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &promise{AtSeconds: 100, Jobs: []core.JobID{3, 5}, Ends: tc.ends, Forecast: []float64{tc.forecast, tc.forecast}, Stayed: []float64{tc.stayed, tc.stayed}}
+			s := standing{Promise: p}
+			got, why := s.broken(&core.View{NowSeconds: tc.now}, 400)
+			if got != tc.want || (why != "") != tc.want {
+				t.Errorf("to be taken back: %v, %q; want %v", got, why, tc.want)
+			}
+			if open := s.Promise != nil; open != (tc.now < 300 || tc.want) {
+				t.Errorf("a promise is kept: %v", open)
+			}
+		})
+	}
+}
+
+// What was kept of a run is taken only as a whole, and its promise only where it fits.
+func TestRestoreRefusesWhatDoesNotFit(t *testing.T) {
+	names := `"names": ["a", "b", "c"]`
+	for name, tc := range map[string]struct {
+		kept    string
+		want    int // in force then: 2 was kept
+		promise bool
+	}{
+		"it fits":                     {`"in_force": 2, "seconds": [1,2,3], "barred": [0,0,0], "failed": [0,0,0], ` + names, 2, false},
+		"with a promise":              {`"in_force": 2, "seconds": [1,2,3], "barred": [0,0,0], "failed": [0,0,0], "promise": {"from": 0, "jobs": [4], "ends": [0]}, ` + names, 2, true},
+		"a promise of nobody":         {`"in_force": 2, "seconds": [1,2,3], "barred": [0,0,0], "failed": [0,0,0], "promise": {"from": 3, "jobs": [4], "ends": [0]}, ` + names, 2, false},
+		"a promise of nobody, either": {`"in_force": 2, "seconds": [1,2,3], "barred": [0,0,0], "failed": [0,0,0], "promise": {"from": -1, "jobs": [4], "ends": [0]}, ` + names, 2, false},
+		"a promise without ends":      {`"in_force": 2, "seconds": [1,2,3], "barred": [0,0,0], "failed": [0,0,0], "promise": {"from": 0, "jobs": [4], "ends": []}, ` + names, 2, false},
+		"nobody is in force":          {`"in_force": 3, "seconds": [1,2,3], "barred": [0,0,0], "failed": [0,0,0], ` + names, 0, false},
+		"nobody is in force, either":  {`"in_force": -1, "seconds": [1,2,3], "barred": [0,0,0], "failed": [0,0,0], ` + names, 0, false},
+		"fewer times":                 {`"in_force": 2, "seconds": [1,2], "barred": [0,0,0], "failed": [0,0,0], ` + names, 0, false},
+		"fewer bars":                  {`"in_force": 2, "seconds": [1,2,3], "barred": [0,0], "failed": [0,0,0], ` + names, 0, false},
+		"fewer failures":              {`"in_force": 2, "seconds": [1,2,3], "barred": [0,0,0], "failed": [0,0], ` + names, 0, false},
+		"fewer names":                 {`"in_force": 2, "seconds": [1,2,3], "barred": [0,0,0], "failed": [0,0,0], "names": ["a", "b"]`, 0, false},
+		"other names":                 {`"in_force": 2, "seconds": [1,2,3], "barred": [0,0,0], "failed": [0,0,0], "names": ["a", "b", "d"]`, 0, false},
+	} {
+		w := newWorld(t, settings(), gains)
+		if err := w.s.Restore([]byte(`{"bandit": {"weight": [0,0,0], "sum": [0,0,0], "squares": [0,0,0], "in_force": [{"from": 0, "of": 0}, {"from": 1, "of": 2}]}, ` + tc.kept + `}`)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if w.s.is.InForce != tc.want || (w.s.is.Promise != nil) != tc.promise {
+			t.Errorf("%s: %d is in force, promise %+v; want %d and a promise: %v", name, w.s.is.InForce, w.s.is.Promise, tc.want, tc.promise)
+		}
+	}
+	for name, kept := range map[string]string{
+		"fewer weights":       `"weight": [0,0], "sum": [0,0,0], "squares": [0,0,0]`,
+		"fewer sums":          `"weight": [0,0,0], "sum": [0,0], "squares": [0,0,0]`,
+		"fewer squares":       `"weight": [0,0,0], "sum": [0,0,0], "squares": [0,0]`,
+		"a stay of nobody":    `"weight": [0,0,0], "sum": [0,0,0], "squares": [0,0,0], "in_force": [{"from": 0, "of": 2}, {"from": 1, "of": 3}]`,
+		"a stay of number -1": `"weight": [0,0,0], "sum": [0,0,0], "squares": [0,0,0], "in_force": [{"from": 0, "of": -1}]`,
+	} {
+		w := newWorld(t, settings(), gains)
+		if err := w.s.Restore([]byte(`{"bandit": {` + kept + `}, "in_force": 2, "seconds": [1,2,3], "barred": [0,0,0], "failed": [0,0,0], ` + names + `}`)); err != nil || w.s.is.InForce != 0 {
+			t.Errorf("a bandit with %s: %d is in force, error %v", name, w.s.is.InForce, err)
+		}
+	}
+}
+
+// A job runs on what it asks for on as few nodes of a type as possible, the last one partly.
+func TestRunningOn(t *testing.T) {
+	c := &core.Cluster{Accelerators: []string{"t4", "v100", "a100"}, Nodes: []core.Node{{Devices: 2}, {Devices: 4}, {Accelerator: 2, Devices: 8}}}
+	on := func(n int, name string, shape ...int) workload.Running {
+		r := workload.Running{Replicas: n, Shape: shape}
+		for range shape {
+			r.Accelerators = append(r.Accelerators, name)
+		}
+		return r
+	}
+	for name, tc := range map[string]struct {
+		spec core.JobSpec
+		want []workload.Running
+	}{
+		"a part of a node":       {core.JobSpec{Requested: 3}, []workload.Running{on(3, "t4", 3), on(3, "a100", 3)}},
+		"a node":                 {core.JobSpec{Requested: 4}, []workload.Running{on(4, "t4", 4), on(4, "a100", 4)}},
+		"several nodes":          {core.JobSpec{Requested: 9}, []workload.Running{on(9, "t4", 4, 4, 1), on(9, "a100", 8, 1)}},
+		"types of its choice":    {core.JobSpec{Requested: 1, Accelerators: []string{"v100", "a100"}}, []workload.Running{on(1, "a100", 1)}},
+		"it asks for no devices": {core.JobSpec{}, []workload.Running{on(1, "t4", 1), on(1, "a100", 1)}},
+	} {
+		if diff := cmp.Diff(tc.want, runningOn(&tc.spec, c)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A job that completes is credited to those who were in force while it was there, by parts of that time; what is known fades by 1/e in a horizon.
+func TestCredit(t *testing.T) {
+	type known struct{ Weight, Sum, Squares []float64 }
+	job := func(state core.JobState, submit, finish, attained float64, requested int) *core.Job {
+		return &core.Job{JobSpec: &core.JobSpec{SubmitSeconds: submit, Requested: requested}, State: state, Attained: attained, FinishSeconds: finish}
+	}
+	none := known{[]float64{0, 0}, []float64{0, 0}, []float64{0, 0}}
+	all := func(cost float64) known { return known{[]float64{1, 0}, []float64{cost, 0}, []float64{cost * cost, 0}} }
+	e := math.E
+	for name, tc := range map[string]struct {
+		ended *core.Job // the first candidate is in force until 100 s, and the second from then on
+		at    float64   // of the last round, of a horizon of 1000 s
+		want  known
+	}{
+		"under the first":               {job(core.Completed, 0, 10*e, 10, 1), 0, all(1)},
+		"on two devices":                {job(core.Completed, 0, 10*e*e, 20, 2), 0, all(2)},
+		"faster than it asks for":       {job(core.Completed, 0, 10, 20, 1), 0, all(0)},
+		"it asks for none":              {job(core.Completed, 0, 10*e, 10, 0), 0, all(1)},
+		"before anybody was in force":   {job(core.Completed, -100, -100+10*e, 10, 1), 0, all(1)},
+		"until the second took over":    {job(core.Completed, 50, 100, 50/e, 1), 0, all(1)},
+		"under both":                    {job(core.Completed, 50, 250, 200/e, 1), 0, known{[]float64{0.25, 0.75}, []float64{0.25, 0.75}, []float64{0.25, 0.75}}},
+		"under both, for twice the log": {job(core.Completed, 50, 250, 200/e/e, 1), 0, known{[]float64{0.25, 0.75}, []float64{0.5, 1.5}, []float64{1, 3}}},
+		"under the second":              {job(core.Completed, 100, 200, 100/e, 1), 0, known{[]float64{0, 1}, []float64{0, 1}, []float64{0, 1}}},
+		"a horizon ago":                 {job(core.Completed, 0, 10*e, 10, 1), 1000, known{[]float64{1 / e, 0}, []float64{1 / e, 0}, []float64{1 / e, 0}}},
+		"it failed":                     {job(core.Failed, 0, 10*e, 10, 1), 0, none},
+		"it had no devices":             {job(core.Completed, 0, 10*e, 0, 1), 0, none},
+		"it was there for no time":      {job(core.Completed, 10, 10, 10, 1), 0, none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBandit(2)
+			b.InForce = []stay{{0, 0}, {100, 1}}
+			b.observe(&core.Report{View: &core.View{}, Ended: []*core.Job{tc.ended}}, 1, 1000)
+			b.observe(&core.Report{View: &core.View{NowSeconds: tc.at}}, 1, 1000)
+			if diff := cmp.Diff(tc.want, known{b.Weight, b.Sum, b.Squares}, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A candidate that completes nothing counts as one job that took e times as long as under the worst one.
+func TestGiveUp(t *testing.T) {
+	for name, tc := range map[string]struct {
+		weight, sum []float64
+		want        float64
+	}{
+		"nothing is known": {[]float64{0, 0, 0}, []float64{0, 0, 0}, 1},
+		"of the others":    {[]float64{0, 4, 2}, []float64{0, 4, 6}, 3 + 1},
+		"of itself":        {[]float64{0.5, 4, 2}, []float64{2.5, 4, 6}, 5 + 1},
+	} {
+		b := bandit{Weight: tc.weight, Sum: tc.sum, Squares: make([]float64, 3)}
+		if b.giveUp(0); b.Weight[0] != 1 || b.Sum[0] != tc.want || b.Squares[0] != tc.want*tc.want {
+			t.Errorf("%s: weight %v, sum %v, squares %v; want 1, %v and its square", name, b.Weight[0], b.Sum[0], b.Squares[0], tc.want)
+		}
 	}
 }

@@ -205,6 +205,20 @@ func TestRecorderOfTrainingThatChanges(t *testing.T) {
 		"1,40,16,0.75,0", "1,50,,,"), &s.files.efficiency)
 }
 
+// A job that loses devices and goes on with those that are left trains at another rate from then on.
+func TestRecorderOfAJobThatShrinks(t *testing.T) {
+	s := newStory(t, trains)
+	running := map[core.JobID]core.JobState{0: core.Running}
+	s.round(0, running, []core.Event{submitted(0, 0)}, start(core.Start, 0, seat(0, 1), seat(1, 1)))
+	s.round(10, running, []core.Event{
+		progressed(0, 0, 0, 10, 0),
+		{Kind: core.JobShrunk, Job: 0, AtSeconds: 8, Progress: 80, Rate: 5, FromSeconds: 9, Seats: []core.Seat{seat(0, 1)}},
+	})
+	s.finish(20, &core.Job{JobSpec: spec(0), State: core.Running})
+	expect(t, "timeline.csv", lines(timelineHeader, "0,0,8,t4+v100,2,2,a:1+b:1,16,1,resized", "0,8,20,t4,1,1,a:1,16,1,unfinished"), &s.files.timeline)
+	expect(t, "efficiency.csv", lines(efficiencyHeader, "0,0,32,0.75,320", "0,8,16,0.75,0", "0,9,16,0.75,160", "0,20,,,"), &s.files.efficiency)
+}
+
 // A row is written when something in it changed, whether or not other files are asked for: not when a job that pauses is moved.
 func TestRecorderOfEfficiencyAlone(t *testing.T) {
 	s := newStory(t, trains)

@@ -153,10 +153,10 @@ func (n *noise) clone() noise { return *n }
 
 // logNoise is the logarithm of a noise scale; false when the statistics tell nothing.
 func logNoise(g core.Gradients) (float64, bool) {
-	if !(g.Square >= 0 && g.Variance >= 0) || g.Square+g.Variance == 0 {
+	if !(g.SquaredNorm >= 0 && g.Variance >= 0) || g.SquaredNorm+g.Variance == 0 {
 		return 0, false
 	}
-	return min(max(math.Log(g.Variance/g.Square), -mostLog), mostLog), true
+	return min(max(math.Log(g.Variance/g.SquaredNorm), -mostLog), mostLog), true
 }
 
 // mostLog bounds the logarithm of a noise scale: at its ends a larger batch is worth nothing more, or everything.

@@ -217,3 +217,85 @@ func TestLeastBand(t *testing.T) {
 		})
 	}
 }
+
+// A job that completes or fails ends by itself, and tells whether the forecasts of its end held; one that was cancelled or rejected tells nothing, and
+// its forecasts are forgotten.
+func TestEndsThatCount(t *testing.T) {
+	for name, tc := range map[string]struct {
+		state          core.JobState
+		end            float64
+		inside, missed int
+	}{
+		"completed within the band": {core.Completed, 500, 1, 0},
+		"completed after it":        {core.Completed, 1e5, 0, 1},
+		"failed within the band":    {core.Failed, 500, 1, 0},
+		"cancelled":                 {core.Cancelled, 500, 0, 0},
+		"rejected":                  {core.Rejected, 500, 0, 0},
+		"still running":             {core.Running, 0, 0, 1}, // its band is over
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewForecaster(1)
+			v := &core.View{IntervalSeconds: 60}
+			f.show(&Forecast{Jobs: []JobForecast{{ID: 3, Running: true, rawEnd: Band{400, 500, 600}}}}, v)
+			if v.NowSeconds = 1e5; tc.state.Ended() {
+				_ = f.ObserveRound(&core.Report{View: v, Ended: []*core.Job{{JobSpec: &core.JobSpec{ID: 3}, State: tc.state, FinishSeconds: tc.end}}})
+			}
+			later := &Forecast{AtSeconds: v.NowSeconds}
+			f.show(later, v)
+			if got := later.Calibration.Ends; got.Inside != tc.inside || got.Resolved != tc.inside+tc.missed {
+				t.Errorf("%d of %d held, want %d of %d", got.Inside, got.Resolved, tc.inside, tc.inside+tc.missed)
+			}
+		})
+	}
+}
+
+// The score of a moment is its distance from the median in half widths of its own side, in logarithms of the time to come.
+func TestScore(t *testing.T) {
+	const ln2, ln4 = math.Ln2, 2 * math.Ln2
+	inf := math.Inf(1)
+	early, late := math.Hypot(ln2, leastHalf), math.Hypot(ln4, leastHalf)
+	for name, tc := range map[string]struct {
+		high, at float64
+		want     float64
+		known    bool
+	}{
+		"the median":                          {1400, 1100, 0, true},
+		"half the time":                       {1400, 1050, -ln2 / early, true},
+		"a quarter of it":                     {1400, 1025, -ln4 / early, true},
+		"twice the time":                      {1400, 1200, ln2 / late, true},
+		"four times the time":                 {1400, 1400, ln4 / late, true},
+		"before the forecast":                 {1400, 900, -math.Log(10) / early, true}, // as the floor, 10 s
+		"four times, of a band without end":   {inf, 1400, ln4 / math.Hypot(1, leastHalf), true},
+		"a quarter, of a band without end":    {inf, 1025, -ln4 / early, true},
+		"nothing is known without a median":   {-1, 1400, 0, false},
+		"nothing before it, either, is known": {-1, 1010, 0, false},
+	} {
+		s := shown{at: 1000, floor: 10, raw: Band{1050, 1100, tc.high}}
+		if tc.high < 0 {
+			s.raw = Band{1050, inf, inf}
+		}
+		if got, known := s.score(tc.at); known != tc.known || !(math.Abs(got-tc.want) < 1e-12) {
+			t.Errorf("%s: %v, %v; want %v, %v", name, got, known, tc.want, tc.known)
+		}
+	}
+}
+
+// A forecast that is open counts as a miss once its band is over, for as many forecasts as it stands for.
+func TestOpenForecastsThatMissed(t *testing.T) {
+	s := scale{resolved: 5, inside: 3}
+	for name, tc := range map[string]struct {
+		now  float64
+		want int
+	}{
+		"all bands go on":       {99, 5},
+		"at the end of a band":  {100, 5},
+		"after it":              {100.5, 5 + 4},
+		"after another as well": {201, 5 + 4 + 2},
+	} {
+		o := open{now: tc.now}
+		o.add([]shown{{band: Band{10, 50, 100}, weight: 4}, {band: Band{10, 50, 200}, weight: 2}, {band: Band{10, 50, math.Inf(1)}, weight: 1}})
+		if got := s.told(o); got.Resolved != tc.want || got.Inside != 3 {
+			t.Errorf("%s: %d of %d held, want 3 of %d", name, got.Inside, got.Resolved, tc.want)
+		}
+	}
+}

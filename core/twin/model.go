@@ -86,7 +86,7 @@ func (p *training) measure(c *workload.Running) (core.Measurement, bool) {
 
 // gain is the progress of a step at so many times the initial batch, in steps at that.
 func gain(scale, noise float64) float64 {
-	return goodput.Gradients{Square: 1, Variance: math.Exp(noise)}.Gain(scale)
+	return goodput.Gradients{SquaredNorm: 1, Variance: math.Exp(noise)}.Gain(scale)
 }
 
 // timed is a job of which the times of its steps are declared.
@@ -249,5 +249,5 @@ func (m *measuring) Measure(phase int, c workload.Running) (core.Measurement, co
 		of.PassSeconds /= faster
 		of.StepSeconds /= faster
 	}
-	return of, core.Gradients{Square: m.square, Variance: m.square * math.Exp(m.noiseIn(phase))}, ok
+	return of, core.Gradients{SquaredNorm: m.square, Variance: m.square * math.Exp(m.noiseIn(phase))}, ok
 }

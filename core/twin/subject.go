@@ -106,8 +106,8 @@ func (a *asker) noise(s *subject) {
 	if !tells {
 		return
 	}
-	if j.Gradients.Square > 0 {
-		s.square = j.Gradients.Square
+	if j.Gradients.SquaredNorm > 0 {
+		s.square = j.Gradients.SquaredNorm
 	}
 	if s.noise == nil {
 		s.noise = &curve{ends: []float64{math.Inf(1)}, logs: []float64{own}}

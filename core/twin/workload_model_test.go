@@ -189,7 +189,7 @@ func TestTheRateThatWasSeenIsBelieved(t *testing.T) {
 			b := twin.NewWorkloadModel(twin.WorkloadModelOptions{})
 			m := core.Measurement{Nodes: 1, Replicas: 2, PerDevice: 64, PassSeconds: 0.1, StepSeconds: 0.2}
 			report := reportOf(v, core.Event{Kind: core.JobProgressed, Progress: 10, Rate: 3, FromSeconds: 60, AtSeconds: 60},
-				core.Event{Kind: core.JobMeasured, Measurement: m, Gradients: core.Gradients{Square: 1, Variance: 2}, AtSeconds: 60})
+				core.Event{Kind: core.JobMeasured, Measurement: m, Gradients: core.Gradients{SquaredNorm: 1, Variance: 2}, AtSeconds: 60})
 			if err := b.ObserveRound(reportOf(v)); err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +215,7 @@ func TestJobsMeasureWhatIsBelieved(t *testing.T) {
 			coretest.MakeJob("b").ID(1).Application("y").Elastic(1, 2, 4).Batch(batch).Work(1000).Waiting()).Obj()
 	b := twin.NewWorkloadModel(twin.WorkloadModelOptions{})
 	seen := core.Measurement{Nodes: 1, Replicas: 2, PerDevice: 64, PassSeconds: 0.1, StepSeconds: 0.2}
-	if err := b.ObserveRound(reportOf(v, core.Event{Kind: core.JobMeasured, Measurement: seen, Gradients: core.Gradients{Square: 2, Variance: 4}})); err != nil {
+	if err := b.ObserveRound(reportOf(v, core.Event{Kind: core.JobMeasured, Measurement: seen, Gradients: core.Gradients{SquaredNorm: 2, Variance: 4}})); err != nil {
 		t.Fatal(err)
 	}
 	w := b.Draw(v, 1, 0, 0)
@@ -225,7 +225,7 @@ func TestJobsMeasureWhatIsBelieved(t *testing.T) {
 		t.Fatal("a job of an application that was measured does not measure")
 	}
 	m, g, ok := measurer.Measure(0, here)
-	if !ok || m.PerDevice != 64 || math.Abs(m.StepSeconds/0.2-1) > 0.05 || math.Abs(m.PassSeconds/0.1-1) > 0.05 || math.Abs(g.Variance/g.Square/2-1) > 1e-9 {
+	if !ok || m.PerDevice != 64 || math.Abs(m.StepSeconds/0.2-1) > 0.05 || math.Abs(m.PassSeconds/0.1-1) > 0.05 || math.Abs(g.Variance/g.SquaredNorm/2-1) > 1e-9 {
 		t.Errorf("it measures %+v and %+v, %v", m, g, ok)
 	}
 	if _, measures := w.Jobs[1].Model.(workload.Measurer); measures {

@@ -58,7 +58,7 @@ func (p *profile) scaled(epoch, k int) (best, largest scaled) {
 			continue
 		}
 		is := scaled{throughput: float64(batch) / time.total(s)}
-		is.efficiency = goodput.Gradients{Square: g.square, Variance: g.variance}.Efficiency(float64(batch) / float64(p.batch.Initial))
+		is.efficiency = goodput.Gradients{SquaredNorm: g.square, Variance: g.variance}.Efficiency(float64(batch) / float64(p.batch.Initial))
 		is.goodput = is.throughput * is.efficiency
 		if is.goodput > best.goodput {
 			best = is

@@ -79,7 +79,7 @@ func (a *elasticApplicationModel) statistics() core.Gradients {
 	if more <= 1 {
 		return core.Gradients{Variance: 1}
 	}
-	return core.Gradients{Square: 1, Variance: max((scale-more)/(more-1), 0)}
+	return core.Gradients{SquaredNorm: 1, Variance: max((scale-more)/(more-1), 0)}
 }
 
 // multiplier is how many times the samples of the initial batch a training at a total batch takes.

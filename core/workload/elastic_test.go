@@ -95,7 +95,7 @@ func TestElasticTruth(t *testing.T) {
 				t.Errorf("%s: measures %+v and %+v, told %+v and %+v", truth, got, gradients, m, told.Gradients)
 			}
 		}
-		gain := (told.Gradients.Variance + told.Gradients.Square) / (told.Gradients.Variance/2 + told.Gradients.Square)
+		gain := (told.Gradients.Variance + told.Gradients.SquaredNorm) / (told.Gradients.Variance/2 + told.Gradients.SquaredNorm)
 		if want := map[string]float64{truthSamples: 2, truthProgress: 2 / 1.1}[truth]; math.Abs(gain-want) > 1e-12 {
 			t.Errorf("%s: by the statistics a step of the largest batch gains %v, want %v", truth, gain, want)
 		}

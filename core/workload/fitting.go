@@ -86,7 +86,7 @@ func (p *profile) records() []goodput.Training {
 	for _, t := range p.trainings {
 		record := goodput.Training{Batch: t.batch}
 		for _, e := range t.epochs {
-			g := goodput.Gradients{Square: e.gradients.square, Variance: e.gradients.variance}
+			g := goodput.Gradients{SquaredNorm: e.gradients.square, Variance: e.gradients.variance}
 			record.Epochs = append(record.Epochs, goodput.Epoch{Progress: e.progress, Gradients: g})
 		}
 		records = append(records, record)

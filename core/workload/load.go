@@ -103,7 +103,7 @@ func reflected(seconds, end float64) float64 {
 // declares, or else as Alone tells, averaged over the types it can run on, and nothing when there is none. NaN when a job does not say
 // how long it runs.
 func DeviceSeconds(w *Workload, c *core.Cluster) float64 {
-	alone := NewAlone(c, w)
+	alone := NewExclusiveTimes(c, w)
 	devices := make([]int, len(c.Accelerators))
 	for i := range c.Nodes {
 		devices[c.Nodes[i].Accelerator] += c.Nodes[i].Devices

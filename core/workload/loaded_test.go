@@ -36,7 +36,7 @@ func loadedCluster() *core.Cluster {
 func describeLoaded(w *Workload, cluster *core.Cluster) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d jobs, %.8g device-seconds, load %.8g\n", len(w.Jobs), DeviceSeconds(w, cluster), OfferedLoad(w, cluster))
-	alone := NewAlone(cluster, w)
+	alone := NewExclusiveTimes(cluster, w)
 	const submissions, whole = 40, 6
 	for i := range w.Jobs[:min(submissions, len(w.Jobs))] {
 		job := &w.Jobs[i]
@@ -58,7 +58,7 @@ func describeLoaded(w *Workload, cluster *core.Cluster) string {
 		b.WriteString("\n")
 		if s.StepTimes != nil {
 			fmt.Fprintf(&b, " step times %.6v %.6v %.6v\n", s.StepTimes.OneNode, s.StepTimes.ManyNodes, s.StepTimes.Types)
-			if u := s.StepTimes.Unlike; u != nil {
+			if u := s.StepTimes.MixedTypes; u != nil {
 				fmt.Fprintf(&b, " of several types %+.6v\n", *u)
 			}
 		}

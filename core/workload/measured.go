@@ -111,7 +111,7 @@ func (m *measuredModel) Measure(phase int, c Running) (core.Measurement, core.Gr
 	}
 	return core.Measurement{
 		Nodes: len(c.Shape), Replicas: c.Replicas, PerDevice: perDevice, PassSeconds: time.step - time.sync, StepSeconds: time.step,
-	}, core.Gradients{Square: g.square, Variance: g.variance}, true
+	}, core.Gradients{SquaredNorm: g.square, Variance: g.variance}, true
 }
 
 // truth is what the profile would tell a job on consolidated placements, at several batches each. It is made once.
@@ -121,7 +121,7 @@ func (p *profile) truth() *core.Truth {
 	}
 	p.told = &core.Truth{}
 	if g, ok := p.gradients(p.batch.Initial, 0); ok {
-		p.told.Gradients = core.Gradients{Square: g.square, Variance: g.variance}
+		p.told.Gradients = core.Gradients{SquaredNorm: g.square, Variance: g.variance}
 	}
 	for _, replicas := range [...]int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64} {
 		if replicas > p.maxReplicas {

@@ -143,7 +143,7 @@ func newMixedTask(kind *mixedKind, c MixedTypesConfig) *mixedTask {
 		k := float64(r + 1)
 		t.sync = append(t.sync, 2*(k-1)/k*kind.modelBytes/link)
 	}
-	t.stepTimes.Unlike = &core.UnlikeTimes{SyncSeconds: t.sync}
+	t.stepTimes.MixedTypes = &core.MixedTypeTimes{SyncSeconds: t.sync}
 	for i := range openbAccelerators {
 		a := &openbAccelerators[i]
 		rate := kind.rate(a)
@@ -165,7 +165,7 @@ func (t *mixedTask) add(name string, rate float64) {
 		times[r] = alone/float64(r+1) + t.sync[r]
 	}
 	t.stepTimes.Types = append(t.stepTimes.Types, core.TypeTimes{Accelerator: name, OneNode: times, ManyNodes: times})
-	t.stepTimes.Unlike.Alone = append(t.stepTimes.Unlike.Alone, core.AloneTime{Accelerator: name, Seconds: alone})
+	t.stepTimes.MixedTypes.SingleDeviceTimes = append(t.stepTimes.MixedTypes.SingleDeviceTimes, core.SingleDeviceTime{Accelerator: name, Seconds: alone})
 }
 
 type mixedGenerator struct {

@@ -38,7 +38,7 @@ func TestUnlikeJobs(t *testing.T) {
 		job := &w.Jobs[i]
 		s := &job.Spec
 		seen[s.Application] = true
-		if !s.MixesTypes || s.StepTimes == nil || s.MaxReplicas != len(s.StepTimes.Unlike.SyncSeconds) || s.TotalWork != job.Model.PhaseEnd(job.Model.Phases()-1) {
+		if !s.MixesTypes || s.StepTimes == nil || s.MaxReplicas != len(s.StepTimes.MixedTypes.SyncSeconds) || s.TotalWork != job.Model.PhaseEnd(job.Model.Phases()-1) {
 			t.Fatalf("%+v", s)
 		}
 		if memory := slices.Contains(s.Accelerators, "T4"); memory == (s.Application == "gpt2") {
@@ -57,10 +57,10 @@ func TestUnlikeJobs(t *testing.T) {
 // What a job tells of its step times is how it runs, with a batch in proportion and on one type.
 func TestUnlikeJobsRunAsTheyTell(t *testing.T) {
 	for _, job := range loadUnlike(t, 2, func(c *MixedTypesConfig) { c.Jobs = 40 }).Jobs {
-		u := job.Spec.StepTimes.Unlike
+		u := job.Spec.StepTimes.MixedTypes
 		alone := func(accelerator string) float64 {
-			i := slices.IndexFunc(u.Alone, func(a core.AloneTime) bool { return a.Accelerator == accelerator })
-			return u.Alone[i].Seconds
+			i := slices.IndexFunc(u.SingleDeviceTimes, func(a core.SingleDeviceTime) bool { return a.Accelerator == accelerator })
+			return u.SingleDeviceTimes[i].Seconds
 		}
 		g2, g3 := 1/alone("G2"), 1/alone("G3")
 		batch := float64(job.Spec.Batch.Requested)

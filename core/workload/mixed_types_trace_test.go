@@ -60,7 +60,7 @@ func TestUnlikeTrace(t *testing.T) {
 		}
 		got = append(got, job{
 			s.Name, s.Tenant, s.SubmitSeconds, math.Round(seconds/10) * 10, s.MinReplicas, s.Requested, s.Accelerators,
-			s.MixesTypes, s.MaxReplicas == len(step.Unlike.SyncSeconds),
+			s.MixesTypes, s.MaxReplicas == len(step.MixedTypes.SyncSeconds),
 		})
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(job{})); diff != "" {

@@ -158,7 +158,7 @@ func TestModelledMeasures(t *testing.T) {
 	if diff := cmp.Diff(want, measured, about); diff != "" {
 		t.Errorf("measurement (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(core.Gradients{Square: 1, Variance: 9}, gradients, about); diff != "" {
+	if diff := cmp.Diff(core.Gradients{SquaredNorm: 1, Variance: 9}, gradients, about); diff != "" {
 		t.Errorf("gradients (-want +got):\n%s", diff)
 	}
 }

@@ -67,7 +67,7 @@ func loadToy(t testing.TB, rows, remaining string) (*Workload, error) {
 // checkTruth holds the truth of the toy application against its look-ups.
 func checkTruth(t *testing.T, truth *core.Truth) {
 	t.Helper()
-	if truth == nil || len(truth.Measurements) == 0 || truth.Gradients != (core.Gradients{Square: 1, Variance: 10}) {
+	if truth == nil || len(truth.Measurements) == 0 || truth.Gradients != (core.Gradients{SquaredNorm: 1, Variance: 10}) {
 		t.Fatalf("truth %+v, want measurements, and the gradients of the first epoch", truth)
 	}
 	first := truth.Measurements[0]

@@ -81,7 +81,7 @@ func (m *siaModel) tellStepTimes() {
 func (m *siaModel) tellTruth() {
 	m.truth = &core.Truth{}
 	if g, ok := m.gradients(m.trainings[0].batch, 0); ok {
-		m.truth.Gradients = core.Gradients{Square: g.square, Variance: g.variance}
+		m.truth.Gradients = core.Gradients{SquaredNorm: g.square, Variance: g.variance}
 	}
 	for i := range m.types {
 		s := &m.types[i]
@@ -165,5 +165,5 @@ func (m *siaModel) Measure(phase int, c Running) (core.Measurement, core.Gradien
 	if !known && !m.fixed {
 		return core.Measurement{}, core.Gradients{}, false
 	}
-	return m.measurement(s, len(c.Shape), c.Replicas, perDevice, time), core.Gradients{Square: g.square, Variance: g.variance}, true
+	return m.measurement(s, len(c.Shape), c.Replicas, perDevice, time), core.Gradients{SquaredNorm: g.square, Variance: g.variance}, true
 }

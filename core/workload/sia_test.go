@@ -156,7 +156,7 @@ func TestSiaMeasures(t *testing.T) {
 	m, g, ok := w.Jobs[0].Model.(Measurer).Measure(0, running)
 	step := 2 * (0.25 + 1.25/18)
 	want := core.Measurement{Accelerator: "a100", Nodes: 1, Replicas: 4, PerDevice: 3, PassSeconds: step - 2*0.05, StepSeconds: step}
-	if diff := cmp.Diff(want, m, cmpopts.EquateApprox(1e-12, 0)); diff != "" || !ok || math.Abs(g.Square-1.4) > 1e-12 {
+	if diff := cmp.Diff(want, m, cmpopts.EquateApprox(1e-12, 0)); diff != "" || !ok || math.Abs(g.SquaredNorm-1.4) > 1e-12 {
 		t.Errorf("measured %v with %+v (-want +got):\n%s", ok, g, diff)
 	}
 	running.Tuning.BatchPerDevice = 2
@@ -171,7 +171,7 @@ func TestSiaTruth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := w.Jobs[0].Spec.Truth.Gradients, (core.Gradients{Square: 1, Variance: 10}); got != want {
+	if got, want := w.Jobs[0].Spec.Truth.Gradients, (core.Gradients{SquaredNorm: 1, Variance: 10}); got != want {
 		t.Errorf("statistics %+v, want %+v", got, want)
 	}
 	running := on("t4", 1)

@@ -10,9 +10,12 @@ import (
 
 // GoodputConfig configures NewGoodput.
 type GoodputConfig struct {
-	Pool string  `config:"pool" doc:"the only pool that is sized; if empty, all are: the cheapest grows first, and the dearest shrinks first"`
-	Up   float64 `config:"up" doc:"the pool grows while a device yields more than this part of what one alone does" min:"0" max:"1"`
-	To   float64 `config:"to" doc:"and then to where a device yields about this part" min:"0" max:"1"`
+	// Pool is the only pool that is sized; empty for all of them.
+	Pool string `config:"pool" doc:"the only pool that is sized; if empty, all are: the cheapest grows first, and the dearest shrinks first"`
+	// Up is the yield of a device, as a part of one alone, above which the pool grows.
+	Up float64 `config:"up" doc:"the pool grows while a device yields more than this part of what one alone does" min:"0" max:"1"`
+	// To is the yield of a device that the pool then grows to.
+	To float64 `config:"to" doc:"and then to where a device yields about this part" min:"0" max:"1"`
 }
 
 // CheckCluster refuses a pool that the cluster does not have.

@@ -12,10 +12,14 @@ import (
 
 // MarginalConfig configures NewMarginal.
 type MarginalConfig struct {
-	Pool        string        `config:"pool" doc:"the only pool that is sized; if empty, all are: the cheapest grows first, and the dearest shrinks first"`
-	ValueOfTime float64       `config:"value_of_time" doc:"what an hour less of a job is worth, in node hours, of the dearest pool where prices differ; 0 is the cheapest cluster" min:"0" max:"1e9"`
-	Pause       time.Duration `config:"pause" doc:"how long work stands still when the pool changes" min:"0s"`
-	Horizon     time.Duration `config:"horizon" doc:"for how long a size is expected to be right: the pause is charged against that, or against the work left where it is less" min:"0s"`
+	// Pool is the only pool that is sized; empty for all of them.
+	Pool string `config:"pool" doc:"the only pool that is sized; if empty, all are: the cheapest grows first, and the dearest shrinks first"`
+	// ValueOfTime is what an hour less of a job is worth, in node hours.
+	ValueOfTime float64 `config:"value_of_time" doc:"what an hour less of a job is worth, in node hours, of the dearest pool where prices differ; 0 is the cheapest cluster" min:"0" max:"1e9"`
+	// Pause is how long work stands still when the pool changes.
+	Pause time.Duration `config:"pause" doc:"how long work stands still when the pool changes" min:"0s"`
+	// Horizon is how long a size is expected to be right.
+	Horizon time.Duration `config:"horizon" doc:"for how long a size is expected to be right: the pause is charged against that, or against the work left where it is less" min:"0s"`
 }
 
 // CheckCluster refuses a pool that the cluster does not have.

@@ -9,6 +9,7 @@ import (
 
 // QueueConfig configures NewQueue.
 type QueueConfig struct {
+	// Pool is the only pool that is sized; empty for all of them.
 	Pool string `config:"pool" doc:"the only pool that is sized; if empty, all are: the cheapest grows first, and the dearest shrinks first"`
 }
 

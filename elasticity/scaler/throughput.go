@@ -9,9 +9,12 @@ import (
 
 // ThroughputConfig configures NewThroughput.
 type ThroughputConfig struct {
-	Pool      string  `config:"pool" doc:"the only pool that is sized; if empty, all are: the cheapest grows first, and the dearest shrinks first"`
+	// Pool is the only pool that is sized; empty for all of them.
+	Pool string `config:"pool" doc:"the only pool that is sized; if empty, all are: the cheapest grows first, and the dearest shrinks first"`
+	// Threshold is the part of the average yield that one more node must add.
 	Threshold float64 `config:"threshold" doc:"a node is worth its while when it adds more than this part of what those that are there yield on average" min:"0" max:"1"`
-	Spawn     int     `config:"spawn" doc:"nodes by which the pool changes at once" min:"1"`
+	// Spawn is by how many nodes the pool changes at once.
+	Spawn int `config:"spawn" doc:"nodes by which the pool changes at once" min:"1"`
 }
 
 // CheckCluster refuses a pool that the cluster does not have.

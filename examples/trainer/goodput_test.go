@@ -65,7 +65,7 @@ func (s *scheduled) report() (agent.Report, core.Measurement) {
 			m := core.Measurement{
 				Nodes: r.Nodes, Replicas: r.Replicas, PerDevice: r.BatchPerDevice, PassSeconds: r.PassSeconds, StepSeconds: r.StepSeconds,
 			}
-			s.job.Gradients = core.Gradients{Square: r.GradientSquare, Variance: r.GradientVariance}
+			s.job.Gradients = core.Gradients{SquaredNorm: r.GradientSquare, Variance: r.GradientVariance}
 			s.job.Progress = r.Progress
 			known := func(k core.Measurement) bool { return k.Replicas == m.Replicas && k.PerDevice == m.PerDevice }
 			if !slices.ContainsFunc(s.job.Measured, known) {

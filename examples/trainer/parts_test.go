@@ -184,7 +184,7 @@ func TestScatterHasNoBias(t *testing.T) {
 			t.Skip("the draw has one part, which tells nothing of covariance")
 		}
 		g, ok := s.scatter(localSum/float64(s.batch()), square+perSample/float64(s.batch()), initialBatch).Estimate()
-		if want := perSample / initialBatch; !ok || math.Abs(g.Square/square-1) > 1e-6 || math.Abs(g.Variance/want-1) > 1e-6 {
+		if want := perSample / initialBatch; !ok || math.Abs(g.SquaredNorm/square-1) > 1e-6 || math.Abs(g.Variance/want-1) > 1e-6 {
 			t.Errorf("%+v: estimate %+v, want %v and %v", s, g, square, want)
 		}
 	})

@@ -337,13 +337,13 @@ func (t *trainer) report() error {
 	n := float64(len(w.step))
 	loss := w.loss / n
 	t.line("step=%d samples=%d progress=%.6g batch=%d loss=%.6g noise_scale=%.4g", t.state.Step, t.state.Samples,
-		t.state.Progress, t.setting.batch(), loss, g.Variance/g.Square*float64(t.o.Batch))
+		t.state.Progress, t.setting.batch(), loss, g.Variance/g.SquaredNorm*float64(t.o.Batch))
 	if err := t.agent.Metric("loss", float64(t.state.Step), loss); err != nil {
 		return err
 	}
 	return t.agent.Report(agent.Report{
 		Replicas: t.env.Replicas, Nodes: t.env.Nodes, BatchPerDevice: t.setting.perDevice(),
-		PassSeconds: median(w.pass), StepSeconds: median(w.step), GradientSquare: g.Square, GradientVariance: g.Variance,
+		PassSeconds: median(w.pass), StepSeconds: median(w.step), GradientSquare: g.SquaredNorm, GradientVariance: g.Variance,
 		Progress: t.state.Progress,
 	})
 }

@@ -152,7 +152,7 @@ func (e *execution) callOpener(ctx context.Context) (opened core.Backend, err er
 func (e *execution) newCollector() error {
 	var to metrics.Outputs
 	if e.Output.Writes("fairness") {
-		to.Alone = workload.NewAlone(e.cluster, e.jobsOf()).Seconds
+		to.ExclusiveTime = workload.NewExclusiveTimes(e.cluster, e.jobsOf()).Seconds
 		if e.can.StartPauses != nil {
 			to.StartPause = e.can.StartPauses.StartPause
 		}

@@ -104,6 +104,6 @@ func (t *training) modelled() (agent.Report, bool) {
 	seen, g, ok := t.plan.model.Measure(t.phase(), t.running(&t.tuning))
 	return agent.Report{
 		Replicas: seen.Replicas, Nodes: seen.Nodes, BatchPerDevice: seen.PerDevice, PassSeconds: seen.PassSeconds, StepSeconds: seen.StepSeconds,
-		GradientSquare: g.Square, GradientVariance: g.Variance, Progress: t.progress,
+		GradientSquare: g.SquaredNorm, GradientVariance: g.Variance, Progress: t.progress,
 	}, ok
 }

@@ -202,7 +202,7 @@ func TestTrainingByAProfile(t *testing.T) {
 	tr.told = &agent.Tuning{BatchPerDevice: 10, AccumulationSteps: 1}
 	tr.step(8) // 2 s, and 2 s and 4 s for 60 samples
 	sixty := 4 / (3/6.0 + 1)
-	noise := core.Gradients{Square: 1, Variance: 3}
+	noise := core.Gradients{SquaredNorm: 1, Variance: 3}
 	want := []agent.Report{
 		{Replicas: 2, Nodes: 1, BatchPerDevice: 20, PassSeconds: 3, StepSeconds: 4, Progress: gain},
 		{Replicas: 2, Nodes: 1, BatchPerDevice: 10, PassSeconds: 2, StepSeconds: 3, Progress: gain + 1.6},
@@ -210,7 +210,7 @@ func TestTrainingByAProfile(t *testing.T) {
 		{Replicas: 3, Nodes: 2, BatchPerDevice: 10, PassSeconds: 2, StepSeconds: 6, Progress: gain + 3.2 + sixty},
 	}
 	for i := range want {
-		want[i].GradientSquare, want[i].GradientVariance = noise.Square, noise.Variance
+		want[i].GradientSquare, want[i].GradientVariance = noise.SquaredNorm, noise.Variance
 	}
 	if d := cmp.Diff(want, h.reports, about); d != "" {
 		t.Errorf("reports (-want +got):\n%s", d)

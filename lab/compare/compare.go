@@ -44,7 +44,7 @@ type Other struct {
 	Pairs        int          // pairs of runs that are compared
 	Inputs       []Difference // none unless they were asked to be compared all the same
 	Composition  []Difference // settings in which the compositions differ
-	Alone        []string     // runs without a partner
+	Unpaired        []string     // runs without a partner
 	Ends         Ends         // jobs that ended on one side only
 	Gained, Lost []JobChange  // jobs whose JCT fell or rose most, at most Choice.Jobs of each
 	pairs        []*pair
@@ -83,7 +83,7 @@ func Compare(base *Side, others []*Side, c Choice) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		o := Other{Side: side, Pairs: len(pairs), Alone: alone, pairs: pairs}
+		o := Other{Side: side, Pairs: len(pairs), Unpaired: alone, pairs: pairs}
 		var inputs, composition gathered
 		for _, p := range pairs {
 			in, parts := differences(p.base, p.other)
@@ -127,7 +127,7 @@ func (o *Other) refuse(base *Side, why string) core.Diagnostics {
 	for _, d := range o.Inputs {
 		texts = append(texts, fmt.Sprintf("%s: %s, in %s %s", d.What, cmp.Or(d.Other, "nothing"), base.Label, cmp.Or(d.Base, "nothing")))
 	}
-	for _, label := range o.Alone {
+	for _, label := range o.Unpaired {
 		texts = append(texts, label+" has no partner of the same inputs")
 	}
 	if why != "" {

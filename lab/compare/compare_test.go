@@ -317,7 +317,7 @@ func TestFoldersThatDoNotMatch(t *testing.T) {
 	if _, err := tried(t, compare.Choice{}, a, b); err == nil || !strings.Contains(err.Error(), "fifo-3-32 has no partner") {
 		t.Errorf("a run alone: %v", err)
 	}
-	if r := compared(t, compare.Choice{Unequal: true}, a, b); r.Others[0].Pairs != 2 || len(r.Others[0].Alone) != 1 {
+	if r := compared(t, compare.Choice{Unequal: true}, a, b); r.Others[0].Pairs != 2 || len(r.Others[0].Unpaired) != 1 {
 		t.Errorf("all the same: %+v", r.Others[0])
 	}
 	run{seed: 9, allocation: "las", times: many(30, 1)}.write(t, b)

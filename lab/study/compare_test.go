@@ -131,6 +131,34 @@ func TestOnlyKnownIntervalsAreNarrow(t *testing.T) {
 	}
 }
 
+// An interval is narrow when half of it is at most as wide as was asked for.
+func TestHalfWidths(t *testing.T) {
+	s, rows := pairs(t, "{count: 5, until: {metric: jct_seconds.mean, half_width: 30%, most: 20}}", "jct_seconds.mean", 5, func(scheduler, replicate int) *metrics.Summary {
+		x := metrics.Number(100 + replicate*(1+2*scheduler))
+		return &metrics.Summary{Jobs: metrics.JobCounts{Submitted: 10, Completed: 10}, JCTSeconds: metrics.Distribution{Mean: x}}
+	})
+	interval := s.compare(rows, nil, 1, 1)[0].T
+	half := interval.Width() / 2
+	if !(half > 0.001) {
+		t.Fatalf("the interval is %+v", interval)
+	}
+	for name, tc := range map[string]struct {
+		asked float64
+		want  bool
+	}{
+		"half as wide":         {half / 2, false},
+		"a little less":        {half * 0.99, false},
+		"just as wide":         {half, true},
+		"a little more":        {half * 1.01, true},
+		"as the whole of them": {2 * half, true},
+	} {
+		s.Seeds.Until.share = tc.asked
+		if narrow, known := s.narrow(&Result{Study: s, Rows: rows}, nil, 1); narrow != tc.want || !known {
+			t.Errorf("%s: narrow %v, known %v; want %v", name, narrow, known, tc.want)
+		}
+	}
+}
+
 // Of five seeds no signed rank test comes below 0.06; the p that is corrected is that of the interval.
 func TestHolmIsOfTheInterval(t *testing.T) {
 	s, rows := pairs(t, "{count: 5, until: {metric: jct_seconds.mean, half_width: 30%, most: 10}}", "jct_seconds.mean, gpu_hours", 10, func(scheduler, replicate int) *metrics.Summary {

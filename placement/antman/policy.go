@@ -10,9 +10,12 @@ import (
 
 // Config configures New.
 type Config struct {
-	Opportunistic int    `config:"opportunistic_per_device" doc:"how many opportunistic jobs may be on a device at most, with or without a guaranteed one; of cluster.max_owners one is always left for that" min:"1" max:"63"`
-	Loads         string `config:"loads" doc:"how full devices are, of which opportunistic jobs take the emptiest: counted, by the jobs on them now; summed, by a running sum, 0.9 for an opportunistic and 0.1 for a guaranteed job, in which rounding errors stay and decide between devices that are alike, as in the simulator of Muri; for reproductions" enum:"counted|summed"`
-	Keeps         string `config:"keeps" doc:"where a guaranteed job starts that fitted nowhere: any, on the first node with enough that no job before it keeps; first, only on the node that it keeps, which it chose first, as in the simulator of Muri; for reproductions" enum:"any|first"`
+	// Opportunistic is how many opportunistic jobs may be on a device.
+	Opportunistic int `config:"opportunistic_per_device" doc:"how many opportunistic jobs may be on a device at most, with or without a guaranteed one; of cluster.max_owners one is always left for that" min:"1" max:"63"`
+	// Loads says how full devices are: counted by the jobs on them, or summed as in the simulator of Muri.
+	Loads string `config:"loads" doc:"how full devices are, of which opportunistic jobs take the emptiest: counted, by the jobs on them now; summed, by a running sum, 0.9 for an opportunistic and 0.1 for a guaranteed job, in which rounding errors stay and decide between devices that are alike, as in the simulator of Muri; for reproductions" enum:"counted|summed"`
+	// Keeps says where a guaranteed job starts that fitted nowhere: on any node, or only on the first that it kept.
+	Keeps string `config:"keeps" doc:"where a guaranteed job starts that fitted nowhere: any, on the first node with enough that no job before it keeps; first, only on the node that it keeps, which it chose first, as in the simulator of Muri; for reproductions" enum:"any|first"`
 }
 
 // How loads are known.

@@ -31,6 +31,17 @@ func TestAntMan(t *testing.T) {
 		"many may be on what is left":                      {nil, 2, jobs{policytest.Holds(coretest.Seat(0, 0, 1)).BestEffort(), policytest.Waits(6).BestEffort()}, policytest.Lines("0: 0[0,1]", "1: 0[2,3] 1[0,1,2,3]")},
 		"where nobody shares they yield last":              {nil, 1, jobs{policytest.Holds(coretest.Seat(0, 0)).BestEffort(), policytest.Waits(2)}, policytest.Lines("1: 0[1,2]", "0: 0[0]")},
 		"where nobody shares they yield":                   {nil, 1, jobs{policytest.Holds(coretest.Seat(0, 0, 1, 2, 3)).BestEffort(), policytest.Holds(coretest.Seat(1, 0)).BestEffort(), policytest.Waits(4)}, policytest.Lines("2: 0[0,1,2,3]", "1: 1[0]", "0: fragmented 4/4")},
+		"beside a guaranteed one before an opportunistic one": {
+			two, 3, jobs{
+				policytest.Holds(coretest.Seat(0, 0, 1, 2, 3)).BestEffort(), policytest.Holds(coretest.Seat(1, 0, 1, 2, 3)), policytest.Waits(1).BestEffort(),
+			}, policytest.Lines("1: 1[0,1,2,3]", "0: 0[0,1,2,3]", "2: 1[0]"),
+		},
+		"of two beside an opportunistic one where no guaranteed one is": {
+			two, 3, jobs{
+				policytest.Holds(coretest.Seat(0, 0, 1, 2, 3)), policytest.Holds(coretest.Seat(0, 0, 1, 2, 3)).BestEffort(),
+				policytest.Holds(coretest.Seat(1, 0, 1, 2, 3)).BestEffort(), policytest.Waits(1).BestEffort(),
+			}, policytest.Lines("0: 0[0,1,2,3]", "1: 0[0,1,2,3]", "2: 1[0,1,2,3]", "3: 1[0]"),
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -11,9 +11,12 @@ import (
 
 // Config configures New.
 type Config struct {
-	Migrate    bool `config:"migrate" doc:"move a running job from several nodes to one as soon as one has room"`
+	// Migrate moves a running job from several nodes to one as soon as one has room.
+	Migrate bool `config:"migrate" doc:"move a running job from several nodes to one as soon as one has room"`
+	// Defragment moves running jobs out of the way of one that no node has room for.
 	Defragment bool `config:"defragment" doc:"where no node has room for a job, and all together have, move those of the node with most free devices to others"`
-	Spread     bool `config:"spread" doc:"seat a job on several nodes rather than have it wait for one"`
+	// Spread seats a job on several nodes rather than let it wait for one.
+	Spread bool `config:"spread" doc:"seat a job on several nodes rather than have it wait for one"`
 }
 
 // New seats jobs on nodes with jobs of their size, and moves running ones for the sake of others.

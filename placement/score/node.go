@@ -22,12 +22,14 @@ func (s TypeSet) Allows(t core.AcceleratorID) bool { return s == 0 || s>>uint(t)
 
 // Task is what is placed: all of it on one node. Tasks that are equal share their cached scores.
 type Task struct {
-	CPU     int64 // thousandths
-	Memory  int64 // any unit, that of the nodes
+	CPU    int64 // thousandths
+	Memory int64 // any unit, that of the nodes
+	// Devices is how many devices the task takes a part of.
 	Devices int32
 	Milli   int32 // thousandths of each device; 0 for a task without devices, Whole for several
-	Types   TypeSet
-	Slice   Slice // of each device, where those of the nodes are divided so; Milli is then that of the profile
+	// Types are the accelerator types that it can run on.
+	Types TypeSet
+	Slice Slice // of each device, where those of the nodes are divided so; Milli is then that of the profile
 	// DeviceMemory is the memory that it needs of each device, in the unit of the nodes. Where what tasks take of it is not added up, it is what the
 	// device is to have, so that the part of the task has enough.
 	DeviceMemory int64
@@ -58,15 +60,18 @@ func (t *Task) milli() int64 { return int64(t.Devices) * int64(t.Milli) }
 
 // Node is what is left of a node.
 type Node struct {
-	CPU         int64 // thousandths
-	Memory      int64
-	Left        []int32 // thousandths of each device; at most core.MaxDevicesPerNode of them
+	CPU int64 // thousandths
+	// Memory is what is left of the memory, in the unit of the tasks.
+	Memory int64
+	Left   []int32 // thousandths of each device; at most core.MaxDevicesPerNode of them
+	// Accelerator is the type of its devices.
 	Accelerator core.AcceleratorID
 	// Slices is the slices of each device that are taken, where they are divided so; nil otherwise. Left follows from them.
 	Slices []mig.Layout
 	// DeviceMemory is the memory that is left of each device, any unit; nil where it does not matter. FixedMemory says that tasks take nothing of it.
 	DeviceMemory []int64
-	FixedMemory  bool
+	// FixedMemory says that tasks take nothing of the memory of devices.
+	FixedMemory bool
 
 	closed  bool
 	total   int32   // sum of Left

@@ -254,3 +254,45 @@ func TestRandomDrawsAll(t *testing.T) {
 		t.Errorf("drawn %v", drawn)
 	}
 }
+
+// What a scorer remembers of a node is of its CPUs, too, before a task and after it: it gives what one without a memory gives.
+func TestScoresAreRememberedByCPU(t *testing.T) {
+	tasks := []score.Task{part(4000, 500), whole(8000, 1), {CPU: 10_000}}
+	typical := score.NewTypical(tasks, nil, score.OfAll)
+	for name, fresh := range map[string]func() score.Scorer{
+		"fgd":           func() score.Scorer { return score.NewFGD(typical) },
+		"fragmentation": func() score.Scorer { return score.NewFragmentation(typical) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			remembers := fresh()
+			for _, task := range []score.Task{{CPU: 1000}, {CPU: 5000}, {CPU: 9000}, part(1000, 500), part(5000, 500)} {
+				for cpu := task.CPU; cpu <= 24_000; cpu += 1000 {
+					n := score.NewPlacer([]score.Node{node(cpu, 1000, 500)}, remembers).Nodes()[0]
+					if got, want := remembers.Score(&n, &task), fresh().Score(&n, &task); got != want {
+						t.Errorf("%+v on %d CPUs: %d, without a memory %d", task, cpu/1000, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Of devices on which the score is the same, a task that takes a part takes the fullest.
+func TestFragmentationTakesTheFullestOfEqualDevices(t *testing.T) {
+	s := score.NewFragmentation(score.NewTypical([]score.Task{{CPU: 1000}}, nil, score.OfAll)) // which needs no device: all that is left is a fragment
+	for _, tc := range []struct {
+		left []int32
+		want core.DeviceSet
+	}{
+		{[]int32{1000, 500, 700}, 0b010},
+		{[]int32{500, 1000, 700}, 0b001},
+		{[]int32{700, 1000, 500}, 0b100},
+		{[]int32{300, 500, 1000}, 0b010}, // the first is too full
+	} {
+		n := score.NewPlacer([]score.Node{node(90_000, tc.left...)}, s).Nodes()[0]
+		task := part(1000, 400)
+		if got := s.Devices(&n, &task); got != tc.want {
+			t.Errorf("%v: device %b, want %b", tc.left, got, tc.want)
+		}
+	}
+}

@@ -267,7 +267,7 @@ func TestReportsAreEqual(t *testing.T) {
 	measured := func(i int) core.Measurement {
 		return core.Measurement{Accelerator: []string{"t4", ""}[i%2], Nodes: 1 + i%3, Replicas: 1 + i%4, PerDevice: 32 << (i % 2), PassSeconds: 0.1 * float64(i), StepSeconds: 0.3 * float64(i)}
 	}
-	truth := &core.Truth{Measurements: []core.Measurement{measured(1), measured(2)}, Gradients: core.Gradients{Square: 0.1, Variance: 0.7}}
+	truth := &core.Truth{Measurements: []core.Measurement{measured(1), measured(2)}, Gradients: core.Gradients{SquaredNorm: 0.1, Variance: 0.7}}
 	gains := &core.Sensitivity{
 		Base: core.Resources{CPUs: 3, MemoryGB: 62.5}, Ideal: core.Resources{CPUs: 12, MemoryGB: 40}, Speedup: 1.7, IterationSeconds: 0.3,
 		CPUs: []float64{1, 3}, MemoryGB: []float64{20, 62.5}, Speeds: [][]float64{{0.4, 0.5}, {0.8, 1}},
@@ -287,7 +287,7 @@ func TestReportsAreEqual(t *testing.T) {
 			i := id*id + job
 			events = append(events, core.Event{
 				Kind: core.JobMeasured, AtSeconds: now, Job: core.JobID(job), Measurement: measured(i),
-				Gradients: core.Gradients{Square: 1 / float64(i), Variance: float64(i)},
+				Gradients: core.Gradients{SquaredNorm: 1 / float64(i), Variance: float64(i)},
 			})
 		}
 		if err := p.Round(t.Context(), core.Observation{NowSeconds: now, Events: events}, idle{}); err != nil {
@@ -304,8 +304,8 @@ func (idle) Respond(_ context.Context, v *core.View, jobs []*core.Job) ([]core.R
 	for _, j := range jobs {
 		responses = append(responses, core.Response{
 			Job: j.ID, MinReplicas: 1, MaxReplicas: 2, RemainingWork: 100 - float64(v.Round),
-			Curves: []core.Curve{{OneNode: []float64{0.1, 0.2}, ManyNodes: []float64{0, 0.15}}},
-			Unlike: &core.UnlikeRates{Alone: []float64{0.1, 0.3}, SyncSeconds: []float64{0, 0.5}},
+			Curves:     []core.Curve{{OneNode: []float64{0.1, 0.2}, ManyNodes: []float64{0, 0.15}}},
+			MixedTypes: &core.MixedTypeRates{SingleDeviceRates: []float64{0.1, 0.3}, SyncSeconds: []float64{0, 0.5}},
 		})
 	}
 	return responses, nil
@@ -372,12 +372,12 @@ func (m curveMirrored) AdmitCandidates(ctx context.Context, v *core.View, admitt
 	var lines []string
 	for _, c := range append(slices.Clone(admitted), waiting...) {
 		r := c.Response
-		lines = append(lines, fmt.Sprintf("%d %d %d %d %s", c.ID, r.Job, r.MinReplicas, r.MaxReplicas, bits(r.RemainingWork, r.Alone)))
+		lines = append(lines, fmt.Sprintf("%d %d %d %d %s", c.ID, r.Job, r.MinReplicas, r.MaxReplicas, bits(r.RemainingWork, r.SingleDeviceRate)))
 		for _, curve := range r.Curves {
 			lines = append(lines, bits(curve.OneNode...)+"|"+bits(curve.ManyNodes...))
 		}
-		if u := r.Unlike; u != nil {
-			lines = append(lines, bits(u.Alone...)+"|"+bits(u.SyncSeconds...))
+		if u := r.MixedTypes; u != nil {
+			lines = append(lines, bits(u.SingleDeviceRates...)+"|"+bits(u.SyncSeconds...))
 		}
 	}
 	want := strings.Join(lines, "\n")
@@ -416,8 +416,8 @@ func (e echoed) Allocate(ctx context.Context, v *core.View, candidates []core.Ca
 			want = append(append(want, float64(len(curve.OneNode))), curve.OneNode...)
 			want = append(append(want, float64(len(curve.ManyNodes))), curve.ManyNodes...)
 		}
-		if r.Unlike != nil {
-			want = append(append(want, r.Unlike.Alone...), r.Unlike.SyncSeconds...)
+		if r.MixedTypes != nil {
+			want = append(append(want, r.MixedTypes.SingleDeviceRates...), r.MixedTypes.SyncSeconds...)
 		}
 		var got []float64
 		for _, seat := range g.Proposed {
@@ -534,9 +534,9 @@ func describe(v *core.View) string {
 			for _, on := range j.StepTimes.Types {
 				line(on.Accelerator, bits(on.OneNode...)+"|"+bits(on.ManyNodes...))
 			}
-			if u := j.StepTimes.Unlike; u != nil {
+			if u := j.StepTimes.MixedTypes; u != nil {
 				var alone []string
-				for _, a := range u.Alone {
+				for _, a := range u.SingleDeviceTimes {
 					alone = append(alone, a.Accelerator+" "+bits(a.Seconds))
 				}
 				line(joined(alone))
@@ -544,7 +544,7 @@ func describe(v *core.View) string {
 			}
 		}
 		measurements := func(kind string, measured []core.Measurement, g core.Gradients) {
-			line(kind, bits(g.Square, g.Variance))
+			line(kind, bits(g.SquaredNorm, g.Variance))
 			for _, m := range measured {
 				line(m.Accelerator, m.Nodes, m.Replicas, m.PerDevice, bits(m.PassSeconds, m.StepSeconds))
 			}

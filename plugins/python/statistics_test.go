@@ -76,7 +76,7 @@ func TestStatisticsAreEqual(t *testing.T) {
 			tracker.Take(s.Scatter)
 		}
 		g := goodput.Report(&tracker)
-		for k, want := range [...]float64{g.Square, g.Variance, goodput.Gradients(g).Gain(s.Scale)} {
+		for k, want := range [...]float64{g.SquaredNorm, g.Variance, goodput.Gradients(g).Gain(s.Scale)} {
 			if math.Abs(got[i][k]-want) > 1e-9*math.Abs(want) {
 				t.Fatalf("step %d, figure %d: %v in Python, %v in Go", i, k, got[i][k], want)
 			}

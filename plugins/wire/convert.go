@@ -144,13 +144,13 @@ func NewJobSender() *Sender[core.JobID] {
 func responseTo(r *core.Response) *stagev1.Response {
 	m := &stagev1.Response{
 		Job: int32(r.Job), MinReplicas: int32(r.MinReplicas), MaxReplicas: int32(r.MaxReplicas), RemainingWork: r.RemainingWork,
-		Alone: r.Alone,
+		Alone: r.SingleDeviceRate,
 	}
 	for _, c := range r.Curves {
 		m.Curves = append(m.Curves, &stagev1.Curve{OneNode: c.OneNode, ManyNodes: c.ManyNodes})
 	}
-	if r.Unlike != nil {
-		m.Unlike = &stagev1.UnlikeRates{Alone: r.Unlike.Alone, SyncSeconds: r.Unlike.SyncSeconds}
+	if r.MixedTypes != nil {
+		m.Unlike = &stagev1.UnlikeRates{Alone: r.MixedTypes.SingleDeviceRates, SyncSeconds: r.MixedTypes.SyncSeconds}
 	}
 	return m
 }
@@ -158,13 +158,13 @@ func responseTo(r *core.Response) *stagev1.Response {
 func responseFrom(r *stagev1.Response) core.Response {
 	response := core.Response{
 		Job: core.JobID(r.GetJob()), MinReplicas: int(r.GetMinReplicas()), MaxReplicas: int(r.GetMaxReplicas()),
-		RemainingWork: r.GetRemainingWork(), Alone: r.GetAlone(),
+		RemainingWork: r.GetRemainingWork(), SingleDeviceRate: r.GetAlone(),
 	}
 	for _, c := range r.GetCurves() {
 		response.Curves = append(response.Curves, core.Curve{OneNode: c.GetOneNode(), ManyNodes: c.GetManyNodes()})
 	}
 	if u := r.GetUnlike(); u != nil {
-		response.Unlike = &core.UnlikeRates{Alone: u.GetAlone(), SyncSeconds: u.GetSyncSeconds()}
+		response.MixedTypes = &core.MixedTypeRates{SingleDeviceRates: u.GetAlone(), SyncSeconds: u.GetSyncSeconds()}
 	}
 	return response
 }
@@ -208,11 +208,11 @@ func measurementsFrom(list []*stagev1.Measurement) []core.Measurement {
 }
 
 func gradientsTo(g core.Gradients) *stagev1.Gradients {
-	return &stagev1.Gradients{Square: g.Square, Variance: g.Variance}
+	return &stagev1.Gradients{Square: g.SquaredNorm, Variance: g.Variance}
 }
 
 func gradientsFrom(m *stagev1.Gradients) core.Gradients {
-	return core.Gradients{Square: m.GetSquare(), Variance: m.GetVariance()}
+	return core.Gradients{SquaredNorm: m.GetSquare(), Variance: m.GetVariance()}
 }
 
 func batchStepsTo(steps []core.BatchSteps) []*stagev1.BatchSteps {
@@ -238,9 +238,9 @@ func stepTimesTo(table uint32, t *core.StepTimes) *stagev1.StepTimes {
 	for _, on := range t.Types {
 		m.Types = append(m.Types, &stagev1.TypeTimes{Accelerator: on.Accelerator, OneNode: on.OneNode, ManyNodes: on.ManyNodes})
 	}
-	if u := t.Unlike; u != nil {
+	if u := t.MixedTypes; u != nil {
 		m.Unlike = &stagev1.UnlikeTimes{SyncSeconds: u.SyncSeconds}
-		for _, alone := range u.Alone {
+		for _, alone := range u.SingleDeviceTimes {
 			m.Unlike.Alone = append(m.Unlike.Alone, &stagev1.AloneTime{Accelerator: alone.Accelerator, Seconds: alone.Seconds})
 		}
 	}
@@ -253,9 +253,9 @@ func stepTimesFrom(m *stagev1.StepTimes) *core.StepTimes {
 		t.Types = append(t.Types, core.TypeTimes{Accelerator: on.GetAccelerator(), OneNode: on.GetOneNode(), ManyNodes: on.GetManyNodes()})
 	}
 	if u := m.GetUnlike(); u != nil {
-		t.Unlike = &core.UnlikeTimes{SyncSeconds: u.GetSyncSeconds()}
+		t.MixedTypes = &core.MixedTypeTimes{SyncSeconds: u.GetSyncSeconds()}
 		for _, alone := range u.GetAlone() {
-			t.Unlike.Alone = append(t.Unlike.Alone, core.AloneTime{Accelerator: alone.GetAccelerator(), Seconds: alone.GetSeconds()})
+			t.MixedTypes.SingleDeviceTimes = append(t.MixedTypes.SingleDeviceTimes, core.SingleDeviceTime{Accelerator: alone.GetAccelerator(), Seconds: alone.GetSeconds()})
 		}
 	}
 	return t

@@ -283,7 +283,7 @@ func (c *Copy) respond(j *core.Job, m *stagev1.Response) {
 	}
 	response := responseFrom(m)
 	if last != nil && m.GetSameCurves() {
-		response.Curves, response.Unlike = last.Curves, last.Unlike
+		response.Curves, response.MixedTypes = last.Curves, last.MixedTypes
 	}
 	if found {
 		c.Candidates[at].Response = &response

@@ -324,21 +324,21 @@ func (e *Encoder) response(r *core.Response) *stagev1.Response {
 	last := e.responses[r.Job]
 	if last == nil {
 		kept := *r
-		kept.Curves, kept.Unlike = cloneCurves(r.Curves), cloneUnlike(r.Unlike)
+		kept.Curves, kept.MixedTypes = cloneCurves(r.Curves), cloneUnlike(r.MixedTypes)
 		e.responses[r.Job] = &kept
 		return responseTo(r)
 	}
-	if !sameCurves(last.Curves, r.Curves) || !sameUnlike(last.Unlike, r.Unlike) {
-		last.Curves, last.Unlike = cloneCurves(r.Curves), cloneUnlike(r.Unlike)
+	if !sameCurves(last.Curves, r.Curves) || !sameUnlike(last.MixedTypes, r.MixedTypes) {
+		last.Curves, last.MixedTypes = cloneCurves(r.Curves), cloneUnlike(r.MixedTypes)
 	} else if sameRange(last, r) {
 		return nil
 	} else {
-		last.MinReplicas, last.MaxReplicas, last.RemainingWork, last.Alone = r.MinReplicas, r.MaxReplicas, r.RemainingWork, r.Alone
-		m := responseTo(&core.Response{Job: r.Job, MinReplicas: r.MinReplicas, MaxReplicas: r.MaxReplicas, RemainingWork: r.RemainingWork, Alone: r.Alone})
+		last.MinReplicas, last.MaxReplicas, last.RemainingWork, last.SingleDeviceRate = r.MinReplicas, r.MaxReplicas, r.RemainingWork, r.SingleDeviceRate
+		m := responseTo(&core.Response{Job: r.Job, MinReplicas: r.MinReplicas, MaxReplicas: r.MaxReplicas, RemainingWork: r.RemainingWork, SingleDeviceRate: r.SingleDeviceRate})
 		m.SameCurves = true
 		return m
 	}
-	last.MinReplicas, last.MaxReplicas, last.RemainingWork, last.Alone = r.MinReplicas, r.MaxReplicas, r.RemainingWork, r.Alone
+	last.MinReplicas, last.MaxReplicas, last.RemainingWork, last.SingleDeviceRate = r.MinReplicas, r.MaxReplicas, r.RemainingWork, r.SingleDeviceRate
 	return responseTo(r)
 }
 
@@ -348,12 +348,12 @@ func (e *Encoder) sent(r *core.Response) bool {
 		return false
 	}
 	last := e.responses[r.Job]
-	return sameRange(last, r) && sameCurves(last.Curves, r.Curves) && sameUnlike(last.Unlike, r.Unlike)
+	return sameRange(last, r) && sameCurves(last.Curves, r.Curves) && sameUnlike(last.MixedTypes, r.MixedTypes)
 }
 
 // sameRange reports whether two responses are equal but for curves.
 func sameRange(a, b *core.Response) bool {
-	return a.MinReplicas == b.MinReplicas && a.MaxReplicas == b.MaxReplicas && sameFloat(a.RemainingWork, b.RemainingWork) && a.Alone == b.Alone
+	return a.MinReplicas == b.MinReplicas && a.MaxReplicas == b.MaxReplicas && sameFloat(a.RemainingWork, b.RemainingWork) && a.SingleDeviceRate == b.SingleDeviceRate
 }
 
 func cloneCurves(curves []core.Curve) []core.Curve {
@@ -370,18 +370,18 @@ func sameCurves(a, b []core.Curve) bool {
 	})
 }
 
-func cloneUnlike(u *core.UnlikeRates) *core.UnlikeRates {
+func cloneUnlike(u *core.MixedTypeRates) *core.MixedTypeRates {
 	if u == nil {
 		return nil
 	}
-	return &core.UnlikeRates{Alone: slices.Clone(u.Alone), SyncSeconds: slices.Clone(u.SyncSeconds)}
+	return &core.MixedTypeRates{SingleDeviceRates: slices.Clone(u.SingleDeviceRates), SyncSeconds: slices.Clone(u.SyncSeconds)}
 }
 
-func sameUnlike(a, b *core.UnlikeRates) bool {
+func sameUnlike(a, b *core.MixedTypeRates) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return slices.EqualFunc(a.Alone, b.Alone, sameFloat) && slices.EqualFunc(a.SyncSeconds, b.SyncSeconds, sameFloat)
+	return slices.EqualFunc(a.SingleDeviceRates, b.SingleDeviceRates, sameFloat) && slices.EqualFunc(a.SyncSeconds, b.SyncSeconds, sameFloat)
 }
 
 func sameFloat(a, b float64) bool { return a == b || a != a && b != b }

@@ -141,7 +141,7 @@ func TestBytesFollowTheChanges(t *testing.T) {
 func TestATruthIsToldOnce(t *testing.T) {
 	truth := &core.Truth{
 		Measurements: []core.Measurement{{Accelerator: "t4", Nodes: 1, Replicas: 2, PerDevice: 8, PassSeconds: 0.25, StepSeconds: 0.5}},
-		Gradients:    core.Gradients{Square: 1, Variance: 2},
+		Gradients:    core.Gradients{SquaredNorm: 1, Variance: 2},
 		Steps:        []core.BatchSteps{{Batch: 8, Steps: 1000}, {Batch: 16, Steps: 612.5}},
 	}
 	v := coretest.MakeView(coretest.MakeCluster().Nodes(2, "t4", 4).Obj()).Jobs(coretest.MakeJob("a"), coretest.MakeJob("b")).Obj()

@@ -131,11 +131,11 @@ func TestGuestsThatStay(t *testing.T) {
 	if !ok {
 		t.Fatal("a tenant has no seat, and the guest may be sent away")
 	}
-	if got := v.Guests(seats, nil); len(got) != 1 || got[0] != guest[0] {
+	if got := v.OpportunisticSeats(seats, nil); len(got) != 1 || got[0] != guest[0] {
 		t.Errorf("guests on %v, want %v", got, guest)
 	}
 	v.Depart(guest)
-	if got := v.Guests(seats, nil); len(got) != 0 {
+	if got := v.OpportunisticSeats(seats, nil); len(got) != 0 {
 		t.Errorf("guests on %v that left", got)
 	}
 	if v.Idle(0, 0) != 0 || v.Unused(0) != 0 {
@@ -218,8 +218,8 @@ func TestJoin(t *testing.T) {
 			}
 			seatsOf(t, v, 0, 1, true)
 			tc.change(c)
-			if got := v.Join(c); got != tc.want || len(v.Bound()) > 0 == tc.want {
-				t.Errorf("cells are made anew: %t, and %v is bound; want %t", got, v.Bound(), tc.want)
+			if got := v.Join(c); got != tc.want || len(v.Bindings()) > 0 == tc.want {
+				t.Errorf("cells are made anew: %t, and %v is bound; want %t", got, v.Bindings(), tc.want)
 			}
 		})
 	}
@@ -281,30 +281,30 @@ func TestConfigsAreEqual(t *testing.T) {
 // What a restart tells that is not so is refused, and changes nothing.
 func TestBindWhatIsNot(t *testing.T) {
 	t.Parallel()
-	sound := Bound{Tenant: "a", Level: LevelNode, Node: "node-1"}
-	with := func(change func(*Bound)) Bound {
+	sound := CellBinding{Tenant: "a", Level: LevelNode, Node: "node-1"}
+	with := func(change func(*CellBinding)) CellBinding {
 		b := sound
 		change(&b)
 		return b
 	}
 	for name, tc := range map[string]struct {
-		first *Bound // bound before
-		bound Bound
+		first *CellBinding // bound before
+		bound CellBinding
 		want  string
 	}{
 		"sound":                   {nil, sound, ""},
-		"the other":               {&sound, with(func(b *Bound) { b.Node = "node-2" }), ""},
-		"no such tenant":          {nil, with(func(b *Bound) { b.Tenant = "c" }), "no such tenant"},
-		"no such node":            {nil, with(func(b *Bound) { b.Node = "node-9" }), "no such tenant or device"},
-		"a node that is gone":     {nil, with(func(b *Bound) { b.Node = "gone" }), "no such tenant or device"},
-		"a device below 0":        {nil, with(func(b *Bound) { b.Device = -1 }), "no such tenant or device"},
-		"one behind the last":     {nil, with(func(b *Bound) { b.Device = 4 }), "no such tenant or device"},
-		"no such level":           {nil, with(func(b *Bound) { b.Level = "row" }), "no more cells of level"},
-		"a level that it has not": {nil, with(func(b *Bound) { b.Level = LevelRack }), "no more cells of level"},
-		"not its first device":    {nil, with(func(b *Bound) { b.Device = 3 }), "it is not free"},
+		"the other":               {&sound, with(func(b *CellBinding) { b.Node = "node-2" }), ""},
+		"no such tenant":          {nil, with(func(b *CellBinding) { b.Tenant = "c" }), "no such tenant"},
+		"no such node":            {nil, with(func(b *CellBinding) { b.Node = "node-9" }), "no such tenant or device"},
+		"a node that is gone":     {nil, with(func(b *CellBinding) { b.Node = "gone" }), "no such tenant or device"},
+		"a device below 0":        {nil, with(func(b *CellBinding) { b.Device = -1 }), "no such tenant or device"},
+		"one behind the last":     {nil, with(func(b *CellBinding) { b.Device = 4 }), "no such tenant or device"},
+		"no such level":           {nil, with(func(b *CellBinding) { b.Level = "row" }), "no more cells of level"},
+		"a level that it has not": {nil, with(func(b *CellBinding) { b.Level = LevelRack }), "no more cells of level"},
+		"not its first device":    {nil, with(func(b *CellBinding) { b.Device = 3 }), "it is not free"},
 		"twice":                   {&sound, sound, "it is not free"},
-		"another tenant's":        {&Bound{Tenant: "b", Level: LevelDevice, Node: "node-1", Device: 2}, sound, "it is not free"},
-		"one more than there are": {&Bound{Tenant: "b", Level: LevelDevice, Node: "node-1", Device: 2}, Bound{Tenant: "b", Level: LevelDevice, Node: "node-2"}, "no more cells of level"},
+		"another tenant's":        {&CellBinding{Tenant: "b", Level: LevelDevice, Node: "node-1", Device: 2}, sound, "it is not free"},
+		"one more than there are": {&CellBinding{Tenant: "b", Level: LevelDevice, Node: "node-1", Device: 2}, CellBinding{Tenant: "b", Level: LevelDevice, Node: "node-2"}, "no more cells of level"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -317,16 +317,16 @@ func TestBindWhatIsNot(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			before := len(v.Bound())
+			before := len(v.Bindings())
 			err := v.Bind(tc.bound)
 			switch {
 			case tc.want == "" && err != nil, tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
 				t.Errorf("%v, want %q", err, tc.want)
-			case err == nil && len(v.Bound()) != before+1, err != nil && len(v.Bound()) != before:
-				t.Errorf("%v is bound after %d", v.Bound(), before)
+			case err == nil && len(v.Bindings()) != before+1, err != nil && len(v.Bindings()) != before:
+				t.Errorf("%v is bound after %d", v.Bindings(), before)
 			}
 			v.Settle()
-			if left := v.Bound(); len(left) > 0 {
+			if left := v.Bindings(); len(left) > 0 {
 				t.Errorf("%v is bound, which nobody uses", left)
 			}
 		})

@@ -16,6 +16,7 @@ const Guest Tenant = -1
 // Clusters are the virtual clusters of tenants on the nodes of a physical one, and who uses which devices of them. The zero value
 // has no nodes.
 type Clusters struct {
+	// Config is what the clusters are made of.
 	Config Config
 
 	ranks   map[string]Tenant
@@ -422,33 +423,36 @@ func (s *seating) claim(d ID, n int) bool {
 	return false
 }
 
-// Bound is where a virtual cell of a tenant is bound: what a restart needs to know besides who uses which devices.
-type Bound struct {
+// CellBinding is where a virtual cell of a tenant is bound: what a restart needs to know besides who uses which devices.
+type CellBinding struct {
+	// Tenant is whose cell it is.
 	Tenant string `json:"tenant"`
-	Level  string `json:"level"`
-	Node   string `json:"node"` // of its first device
-	Device int    `json:"device"`
+	// Level is the name of the level of the cell.
+	Level string `json:"level"`
+	Node  string `json:"node"` // of its first device
+	// Device is its first device on the node.
+	Device int `json:"device"`
 }
 
-// Bound lists the virtual cells that are bound, tenant by tenant, in the order in which they were.
-func (v *Clusters) Bound() []Bound {
-	var list []Bound
+// Bindings lists the virtual cells that are bound, tenant by tenant, in the order in which they were.
+func (v *Clusters) Bindings() []CellBinding {
+	var list []CellBinding
 	for i, t := range v.Config.Tenants {
 		for a := range v.chains {
 			k := &v.chains[a]
 			for _, c := range v.virtual(Tenant(i), core.AcceleratorID(a)).bound {
 				first, _ := k.devices(c)
 				seat := k.seats[first]
-				list = append(list, Bound{t.Name, k.levels[k.cells[c].level].Name, v.nodes[seat.Node].Name, seat.Devices.List()[0]})
+				list = append(list, CellBinding{t.Name, k.levels[k.cells[c].level].Name, v.nodes[seat.Node].Name, seat.Devices.List()[0]})
 			}
 		}
 	}
 	return list
 }
 
-// Bind binds a virtual cell as Bound listed it, if there is such a cell and nobody has it. Until a device of it is adopted it is idle;
+// Bind binds a virtual cell as CellBinding listed it, if there is such a cell and nobody has it. Until a device of it is adopted it is idle;
 // Settle unbinds those that still are.
-func (v *Clusters) Bind(b Bound) error {
+func (v *Clusters) Bind(b CellBinding) error {
 	of, known := v.ranks[b.Tenant]
 	node := slices.IndexFunc(v.nodes, func(n core.Node) bool { return n.Name == b.Node })
 	if !known || node < 0 || b.Device < 0 || b.Device >= v.nodes[node].Devices || v.nodes[node].Health == core.Gone {

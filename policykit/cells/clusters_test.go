@@ -147,7 +147,7 @@ func TestASharedClusterServesLikePrivateOnes(t *testing.T) {
 					t.Fatalf("seed %d: seated on %v, wants %d devices", seed, seats, n)
 				}
 				served++
-				used := shared.Guests(seats, nil)
+				used := shared.OpportunisticSeats(seats, nil)
 				guests = slices.DeleteFunc(guests, func(guest []core.Seat) bool {
 					gives := slices.ContainsFunc(guest, func(s core.Seat) bool {
 						return slices.ContainsFunc(used, func(u core.Seat) bool { return u.Node == s.Node && u.Devices&s.Devices != 0 })
@@ -213,7 +213,7 @@ func TestRestart(t *testing.T) {
 				delete(running, i)
 			}
 		}
-		for _, b := range before.Bound() {
+		for _, b := range before.Bindings() {
 			if err := after.Bind(b); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
@@ -224,7 +224,7 @@ func TestRestart(t *testing.T) {
 			}
 		}
 		after.Settle()
-		if diff := cmp.Diff(before.Bound(), after.Bound()); diff != "" {
+		if diff := cmp.Diff(before.Bindings(), after.Bindings()); diff != "" {
 			t.Fatalf("seed %d: bound (-before +after):\n%s", seed, diff)
 		}
 		for k := range before.chains[0].cells {
@@ -304,7 +304,7 @@ func TestSeatsInside(t *testing.T) {
 	}
 }
 
-// Guests lie on the free cells of the highest level.
+// OpportunisticSeats lie on the free cells of the highest level.
 func TestGuestsKeepTheirDistance(t *testing.T) {
 	v := NewClusters(Config{Tenants: []TenantConfig{{Name: "a", Cells: []CellConfig{{Level: LevelNode, Count: 2}}}}})
 	v.Join(fourNodes())

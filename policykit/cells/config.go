@@ -10,8 +10,10 @@ import (
 
 // Config is the virtual clusters as the stages that know of them are told.
 type Config struct {
+	// Tenants are those that have a virtual cluster; jobs of all others take what is left.
 	Tenants []TenantConfig `config:"tenants" doc:"who has a virtual cluster; jobs of all others take what is left"`
-	Levels  []GroupConfig  `config:"levels" doc:"levels of cells besides device, node, and rack where nodes name their racks"`
+	// Levels are levels of cells besides device, node and rack.
+	Levels []GroupConfig `config:"levels" doc:"levels of cells besides device, node, and rack where nodes name their racks"`
 }
 
 // VirtualClusters lets a config that embeds this one tell it.
@@ -26,22 +28,30 @@ func (c Config) Equal(o Config) bool {
 
 // TenantConfig is the virtual cluster of a tenant.
 type TenantConfig struct {
-	Name  string       `config:"name" doc:"tenant that it belongs to" required:"true"`
+	// Name is the tenant that it belongs to.
+	Name string `config:"name" doc:"tenant that it belongs to" required:"true"`
+	// Cells are the cells that it is made of.
 	Cells []CellConfig `config:"cells" doc:"the cells that it is made of" required:"true"`
 }
 
 // CellConfig is a number of equal cells.
 type CellConfig struct {
-	Level       string `config:"level" doc:"level of the cells: device, node, rack, or one of levels" required:"true"`
+	// Level is the level of the cells: device, node, rack or a configured one.
+	Level string `config:"level" doc:"level of the cells: device, node, rack, or one of levels" required:"true"`
+	// Accelerator is the accelerator type of the devices; empty where the cluster has one.
 	Accelerator string `config:"accelerator" doc:"accelerator type of the devices; may be left out where the cluster has one"`
-	Count       int    `config:"count" doc:"number of such cells" min:"1"`
+	// Count is the number of such cells.
+	Count int `config:"count" doc:"number of such cells" min:"1"`
 }
 
 // GroupConfig is a level of cells besides those that there always are.
 type GroupConfig struct {
-	Name    string `config:"name" doc:"name of the level, such as switch or socket" required:"true"`
-	Devices int    `config:"devices" doc:"devices of each cell, which lie beside each other in a node; there is no such level on nodes that are not larger" min:"0"`
-	Nodes   int    `config:"nodes" doc:"nodes of each cell, in their order in the cluster, and within a rack as long as it is not larger" min:"0"`
+	// Name is the name of the level, such as switch or socket.
+	Name string `config:"name" doc:"name of the level, such as switch or socket" required:"true"`
+	// Devices is how many neighbouring devices of a node each cell has.
+	Devices int `config:"devices" doc:"devices of each cell, which lie beside each other in a node; there is no such level on nodes that are not larger" min:"0"`
+	// Nodes is how many nodes each cell has, in their order in the cluster.
+	Nodes int `config:"nodes" doc:"nodes of each cell, in their order in the cluster, and within a rack as long as it is not larger" min:"0"`
 }
 
 // Validate reports what is wrong whatever the cluster.

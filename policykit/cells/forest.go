@@ -10,6 +10,7 @@ const None ID = -1
 
 // Level is the cells of one size.
 type Level struct {
+	// Name is the name of the level.
 	Name    string
 	Devices int // of each cell; a multiple of that of the level below
 }

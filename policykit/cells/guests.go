@@ -152,8 +152,8 @@ func (h *hosting) take(c ID, n int) {
 	}
 }
 
-// Guests appends the devices of seats that guests use, as seats.
-func (v *Clusters) Guests(seats []core.Seat, into []core.Seat) []core.Seat {
+// OpportunisticSeats appends the devices of seats that guests use, as seats.
+func (v *Clusters) OpportunisticSeats(seats []core.Seat, into []core.Seat) []core.Seat {
 	for _, seat := range seats {
 		k := &v.chains[v.nodes[seat.Node].Accelerator]
 		used := core.DeviceSet(0)

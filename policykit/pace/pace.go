@@ -95,6 +95,7 @@ type Device struct {
 
 // Learned is how fast a job was alone, as a snapshot keeps it.
 type Learned struct {
+	// Job is the job that was measured.
 	Job             core.JobID
 	Rate            float64            // work per second, in the unit of its progress
 	Replicas, Nodes int                // that it ran on

@@ -14,6 +14,7 @@ import (
 
 // Form is an allocator in a form that decides differently from its others.
 type Form struct {
+	// Factory makes the policy.
 	Factory core.Factory[core.Allocator]
 	Config  map[string]any // as it stands in a file; nil for the defaults
 	Groups  bool           // it groups jobs where they take turns

@@ -9,33 +9,36 @@ import (
 
 // Level is a number of replicas that a job may run with, and its work per second with it.
 type Level struct {
+	// Replicas is how many replicas the job runs with.
 	Replicas int
-	Rate     float64
+	// Rate is the work a second with them, in the unit of the curve.
+	Rate float64
 }
 
 // Job is what a plan is made for.
 type Job struct {
-	ID       core.JobID
-	Deadline float64 // seconds; +Inf for none
-	Left     float64 // work, in the unit of the rates; NaN when unknown
-	Levels   []Level // ascending, each faster than those before
-	Held     int     // replicas at present
-	Ready    float64 // seconds; when what is held works again after the change to it
-	Pinned   bool    // it keeps what it gets until it is done
-	Bin      int     // of the ledger: which type of devices it is planned on
-	Nowhere  bool    // no type holds it
-	Asks     bool    // it is promised nothing yet
+	// ID is the job.
+	ID         core.JobID
+	Deadline   float64 // seconds; +Inf for none
+	Left       float64 // work, in the unit of the rates; NaN when unknown
+	Levels     []Level // ascending, each faster than those before
+	Held       int     // replicas at present
+	Ready      float64 // seconds; when what is held works again after the change to it
+	Pinned     bool    // it keeps what it gets until it is done
+	Bin        int     // of the ledger: which type of devices it is planned on
+	NoTypeFits bool    // no type holds it
+	Asks       bool    // it is promised nothing yet
 }
 
 // Levels of a job: those numbers of replicas of which each is faster than all before it.
 const (
-	Powers = "powers_of_two" // times the least number that it can run with
-	All    = "all"
+	PowersOfTwo = "powers_of_two" // times the least number that it can run with
+	AllLevels   = "all"
 )
 
-// Of is a candidate as it is now, its levels up to most replicas, on devices of a type; on AnyAccelerator, what it can count on whatever the type of
+// NewJob is a candidate as it is now, its levels up to most replicas, on devices of a type; on AnyAccelerator, what it can count on whatever the type of
 // the devices it gets. The levels are appended to buffer.
-func Of(c *core.Candidate, cluster *core.Cluster, on core.AcceleratorID, nowSeconds float64, perNode, most int, levels string, buffer []Level) (Job, []Level) {
+func NewJob(c *core.Candidate, cluster *core.Cluster, on core.AcceleratorID, nowSeconds float64, perNode, most int, levels string, buffer []Level) (Job, []Level) {
 	j := Job{ID: c.ID, Deadline: c.Deadline(), Left: left(c, nowSeconds), Held: c.Held, Ready: nowSeconds, Pinned: c.Pinned}
 	if on != core.AnyAccelerator && slices.ContainsFunc(c.Seats, func(s core.Seat) bool { return cluster.Nodes[s.Node].Accelerator != on }) {
 		j.Held = 0 // it would have to move
@@ -57,7 +60,7 @@ func Of(c *core.Candidate, cluster *core.Cluster, on core.AcceleratorID, nowSeco
 			if least == 0 && rate > 0 {
 				least = n
 			}
-			if rate <= best || levels == Powers && !power(n, least) {
+			if rate <= best || levels == PowersOfTwo && !power(n, least) {
 				continue
 			}
 			best = rate

@@ -72,7 +72,7 @@ func TestOf(t *testing.T) {
 			t.Parallel()
 			job := core.NewJob(&tc.spec)
 			job.Held, job.ProgressAsOf, job.Progress, job.ProgressRate = tc.held, tc.asOf, tc.did, tc.rate
-			got, buffer := Of(&core.Candidate{Job: job, Response: &tc.response}, &core.Cluster{Accelerators: []string{"gpu"}}, core.AnyAccelerator, 20, 2, tc.most, Powers, tc.buffer)
+			got, buffer := NewJob(&core.Candidate{Job: job, Response: &tc.response}, &core.Cluster{Accelerators: []string{"gpu"}}, core.AnyAccelerator, 20, 2, tc.most, PowersOfTwo, tc.buffer)
 			if diff := gocmp.Diff(tc.want, got, cmpopts.EquateNaNs()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -156,6 +156,37 @@ func TestFastestAndCheapest(t *testing.T) {
 	}
 }
 
+// Devices that come later are waited for where that is faster, with what is there or with nothing in the meantime.
+func TestFastestWith(t *testing.T) {
+	t.Parallel()
+	small := []Level{{1, 1}, {4, 2}}
+	for name, tc := range map[string]struct {
+		job   Job // at 5 s; a change takes 4 s
+		there int
+		more  float64
+		want  float64
+	}{
+		"all are there":                  {Job{Left: 30, Levels: small, Ready: 5}, 4, 15, 9 + 15},
+		"all come now":                   {Job{Left: 30, Levels: small, Ready: 5}, 1, 5, 9 + 15},
+		"on one until more come":         {Job{Left: 30, Levels: small, Ready: 5}, 1, 15, 19 + (30-6)/2.},
+		"on the one that it holds":       {Job{Left: 30, Levels: small, Held: 1, Ready: 5}, 1, 15, 19 + (30-10)/2.},
+		"on one that is ready later":     {Job{Left: 30, Levels: small, Held: 1, Ready: 7}, 1, 15, 19 + (30-8)/2.},
+		"on two until four come":         {Job{Left: 60, Levels: []Level{{2, 2}, {4, 4}}, Ready: 5}, 2, 15, 19 + (60-12)/4.},
+		"nothing until more come":        {Job{Left: 30, Levels: small, Ready: 5}, 0, 15, 19 + 15},
+		"more never come":                {Job{Left: 30, Levels: small, Ready: 5}, 1, math.Inf(1), 9 + 30},
+		"neither are there nor come any": {Job{Left: 30, Levels: small, Ready: 5}, 0, math.Inf(1), math.Inf(1)},
+		"done before more come":          {Job{Left: 3, Levels: small, Ready: 5}, 1, 15, 9 + 3},
+		"more come before one is ready":  {Job{Left: 30, Levels: small, Ready: 5}, 1, 7, 11 + 15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := tc.job.FastestWith(5, 4, tc.there, tc.more); got != tc.want {
+				t.Errorf("done at %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestLevels(t *testing.T) {
 	t.Parallel()
 	curve := func(rates ...float64) []core.Curve { return []core.Curve{{OneNode: rates, ManyNodes: rates}} }
@@ -165,25 +196,25 @@ func TestLevels(t *testing.T) {
 		levels   string
 		want     []Level
 	}{
-		"powers":             {core.Response{MinReplicas: 1, MaxReplicas: 6, Curves: curve(1, 2, 3, 4, 5, 6)}, 8, Powers, []Level{{1, 1}, {2, 2}, {4, 4}}},
-		"all":                {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(1, 2, 3, 4)}, 8, All, []Level{{1, 1}, {2, 2}, {3, 3}, {4, 4}}},
-		"faster ones only":   {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(3, 2, 3, 4)}, 8, All, []Level{{1, 3}, {4, 4}}},
-		"times the least":    {core.Response{MinReplicas: 3, MaxReplicas: 12, Curves: curve(1, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)}, 64, Powers, []Level{{3, 3}, {6, 6}, {12, 12}}},
-		"as many as can be":  {core.Response{MinReplicas: 1, MaxReplicas: 8, Curves: curve(1, 2, 3, 4, 5, 6, 7, 8)}, 3, Powers, []Level{{1, 1}, {2, 2}}},
-		"times what it runs": {core.Response{MinReplicas: 1, MaxReplicas: 6, Curves: curve(0, 0, 3, 4, 5, 6)}, 8, Powers, []Level{{3, 3}, {6, 6}}},
-		"the slowest first":  {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(1, 3), curve(2, 4)[0])}, 8, Powers, []Level{{1, 1}, {2, 3}}},
-		"those it runs with": {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(0, 2, 0, 4)}, 8, Powers, []Level{{2, 2}, {4, 4}}},
-		"declared seconds":   {core.Response{MinReplicas: 2, MaxReplicas: 2}, 8, Powers, []Level{{2, 1}}},
-		"the slowest type":   {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(2, 4), curve(1, 3)[0], curve(1, 1)[0])}, 8, Powers, []Level{{1, 1}, {2, 3}}},
-		"types it runs on":   {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(0, 0), curve(5, 6)[0])}, 8, Powers, []Level{{1, 5}, {2, 6}}},
-		"nowhere known":      {core.Response{MinReplicas: 2, MaxReplicas: 4, Curves: curve(0, 0, 0, 0)}, 8, Powers, []Level{{2, math.NaN()}}},
+		"powers":             {core.Response{MinReplicas: 1, MaxReplicas: 6, Curves: curve(1, 2, 3, 4, 5, 6)}, 8, PowersOfTwo, []Level{{1, 1}, {2, 2}, {4, 4}}},
+		"all":                {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(1, 2, 3, 4)}, 8, AllLevels, []Level{{1, 1}, {2, 2}, {3, 3}, {4, 4}}},
+		"faster ones only":   {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(3, 2, 3, 4)}, 8, AllLevels, []Level{{1, 3}, {4, 4}}},
+		"times the least":    {core.Response{MinReplicas: 3, MaxReplicas: 12, Curves: curve(1, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)}, 64, PowersOfTwo, []Level{{3, 3}, {6, 6}, {12, 12}}},
+		"as many as can be":  {core.Response{MinReplicas: 1, MaxReplicas: 8, Curves: curve(1, 2, 3, 4, 5, 6, 7, 8)}, 3, PowersOfTwo, []Level{{1, 1}, {2, 2}}},
+		"times what it runs": {core.Response{MinReplicas: 1, MaxReplicas: 6, Curves: curve(0, 0, 3, 4, 5, 6)}, 8, PowersOfTwo, []Level{{3, 3}, {6, 6}}},
+		"the slowest first":  {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(1, 3), curve(2, 4)[0])}, 8, PowersOfTwo, []Level{{1, 1}, {2, 3}}},
+		"those it runs with": {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(0, 2, 0, 4)}, 8, PowersOfTwo, []Level{{2, 2}, {4, 4}}},
+		"declared seconds":   {core.Response{MinReplicas: 2, MaxReplicas: 2}, 8, PowersOfTwo, []Level{{2, 1}}},
+		"the slowest type":   {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(2, 4), curve(1, 3)[0], curve(1, 1)[0])}, 8, PowersOfTwo, []Level{{1, 1}, {2, 3}}},
+		"types it runs on":   {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(0, 0), curve(5, 6)[0])}, 8, PowersOfTwo, []Level{{1, 5}, {2, 6}}},
+		"nowhere known":      {core.Response{MinReplicas: 2, MaxReplicas: 4, Curves: curve(0, 0, 0, 0)}, 8, PowersOfTwo, []Level{{2, math.NaN()}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster := &core.Cluster{Accelerators: []string{"t4", "v100", "forbidden"}}
 			job := core.NewJob(&core.JobSpec{Requested: tc.response.MinReplicas, TotalWork: 10, Accelerators: []string{"t4", "v100"}})
 			tc.response.RemainingWork = 10
-			j, _ := Of(&core.Candidate{Job: job, Response: &tc.response}, cluster, core.AnyAccelerator, 0, 8, tc.most, tc.levels, nil)
+			j, _ := NewJob(&core.Candidate{Job: job, Response: &tc.response}, cluster, core.AnyAccelerator, 0, 8, tc.most, tc.levels, nil)
 			if diff := gocmp.Diff(tc.want, j.Levels, cmpopts.EquateNaNs()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

@@ -12,7 +12,7 @@ import (
 type Ledger struct {
 	Planner // of the devices, or of the first type
 
-	Levels string // Powers or All
+	Levels string // PowersOfTwo or AllLevels
 
 	capacity queue.Capacity
 	bins     []bin     // one, or as many as there are types
@@ -234,7 +234,7 @@ func (l *Ledger) types(v *core.View, c *core.Candidate, jobs []Job, bounds func(
 		}
 		var j Job
 		perNode, most := bounds(&l.bins[b])
-		j, l.levels = Of(c, v.Cluster, on, v.NowSeconds, perNode, most, l.Levels, l.levels)
+		j, l.levels = NewJob(c, v.Cluster, on, v.NowSeconds, perNode, most, l.Levels, l.levels)
 		j.Bin = b
 		jobs = append(jobs, j)
 		if last := len(jobs) - 1; j.Held > 0 && last > from {
@@ -243,7 +243,7 @@ func (l *Ledger) types(v *core.View, c *core.Candidate, jobs []Job, bounds func(
 		}
 	}
 	if len(jobs) == from {
-		jobs = append(jobs, Job{ID: c.ID, Nowhere: true, Deadline: c.Deadline(), Left: math.NaN(), Levels: []Level{{c.Response.MinReplicas, math.NaN()}}})
+		jobs = append(jobs, Job{ID: c.ID, NoTypeFits: true, Deadline: c.Deadline(), Left: math.NaN(), Levels: []Level{{c.Response.MinReplicas, math.NaN()}}})
 	}
 	return jobs
 }

@@ -60,7 +60,7 @@ func TestPinned(t *testing.T) {
 				NowSeconds: 20, IntervalSeconds: tc.interval, Devices: 4,
 				Cluster: &core.Cluster{Accelerators: []string{"gpu"}, Nodes: []core.Node{{Devices: 4}}},
 			}
-			l := Ledger{Levels: Powers}
+			l := Ledger{Levels: PowersOfTwo}
 			l.Collect(&v, []core.Candidate{{Job: job, Response: &response}})
 			l.Plan()
 			if got := l.Free(120); got != tc.want {
@@ -125,7 +125,7 @@ func (w *world) drawCandidate(t *rapid.T, id core.JobID, left *int) core.Candida
 }
 
 func (w *world) ledger() *Ledger {
-	l := &Ledger{Planner: Planner{Overhead: w.overhead}, Levels: Powers}
+	l := &Ledger{Planner: Planner{Overhead: w.overhead}, Levels: PowersOfTwo}
 	l.Collect(&w.view, w.candidates)
 	return l
 }
@@ -136,7 +136,7 @@ func (w *world) naive() (*naive, []*Entry) {
 	var jobs []*Entry
 	for i := range w.candidates {
 		c := &w.candidates[i]
-		j, _ := Of(c, w.view.Cluster, core.AnyAccelerator, n.now, w.view.Devices, w.view.Devices, Powers, nil)
+		j, _ := NewJob(c, w.view.Cluster, core.AnyAccelerator, n.now, w.view.Devices, w.view.Devices, PowersOfTwo, nil)
 		switch {
 		case c.Pinned && c.Held > 0:
 			piece := Piece{n.now, math.Inf(1), c.Held}
@@ -280,7 +280,7 @@ func TestApplyAndWithdraw(t *testing.T) {
 				if !e.Kept || !e.Asks || e.Index != 20+k || e.ID != c.ID || len(e.Plan) > 0 || slices.Contains(applied, e) || slices.Contains(jobs, e) {
 					t.Fatalf("applied: %+v", e)
 				}
-				j, _ := Of(&c, w.view.Cluster, core.AnyAccelerator, w.view.NowSeconds, w.view.Devices, w.view.Devices, Powers, nil)
+				j, _ := NewJob(&c, w.view.Cluster, core.AnyAccelerator, w.view.NowSeconds, w.view.Devices, w.view.Devices, PowersOfTwo, nil)
 				j.Asks = true
 				if cmp.Diff(j, e.Job, asStates...) != "" {
 					t.Fatalf("applied %+v, want %+v", e.Job, j)
@@ -465,7 +465,7 @@ func TestRecallByHand(t *testing.T) {
 					Response: &core.Response{MinReplicas: 1, MaxReplicas: 1, Curves: []core.Curve{{OneNode: []float64{1}}}, RemainingWork: of.work},
 				})
 			}
-			l := Ledger{Levels: Powers}
+			l := Ledger{Levels: PowersOfTwo}
 			l.Collect(&v, candidates)
 			for range 2 { // what was recalled once is not in the way of the next time
 				l.Plan()

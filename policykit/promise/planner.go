@@ -8,7 +8,8 @@ import (
 
 // Piece is a number of replicas from a moment to another, in seconds.
 type Piece struct {
-	From, To float64
+	From, To float64 // seconds
+	// Replicas is how many devices are held meanwhile.
 	Replicas int
 }
 
@@ -49,8 +50,9 @@ func (p Plan) DeviceSeconds() float64 {
 type Planner struct {
 	Overhead float64 // seconds that a job stands still after each change of its replicas; not negative
 	Grid     float64 // seconds: changes fall on multiples of it from Origin on; 0 for any moment
-	Origin   float64
-	Events   bool // there is a round when a job ends, also off the grid
+	// Origin is the moment, in seconds, that plans begin at.
+	Origin float64
+	Events bool // there is a round when a job ends, also off the grid
 
 	now     float64
 	spans   []span

@@ -123,6 +123,37 @@ func TestGridAfter(t *testing.T) {
 	}
 }
 
+// Devices are free again at the first moment of the grid at which the job is done, and never before the next one.
+func TestEndsAt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		grid       float64 // from 7 s on
+		events     bool
+		from, done float64
+		want       float64
+	}{
+		"between":                      {10, false, 17, 20, 27},
+		"intervals later":              {10, false, 17, 40, 47},
+		"at once, on the grid":         {10, false, 17, 17, 27},
+		"at once, between":             {10, false, 20, 20, 27},
+		"before it begins":             {10, false, 17, 8, 27},
+		"without a grid":               {0, false, 17, 20, 20},
+		"without a grid, at once":      {0, false, 17, 17, 17},
+		"without a grid, before that":  {0, false, 17, 8, 17},
+		"at once, which is an event":   {10, true, 17, 17, math.Nextafter(17, 18)},
+		"between, and events":          {10, true, 17, 20, 27},
+		"before it begins, and events": {10, true, 17, 8, math.Nextafter(17, 18)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := Planner{Grid: tc.grid, Origin: 7, Events: tc.events}
+			if got := p.endsAt(tc.from, tc.done); got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestFree(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -63,7 +63,7 @@ func TestTypesOfAJob(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := Ledger{Levels: Powers}
+			l := Ledger{Levels: PowersOfTwo}
 			v := onTypes(tc.pools...)
 			l.Collect(v, nil)
 			for what, got := range map[string][]Job{"types": l.Types(v, &tc.job, nil), "hoped": l.Hoped(v, &tc.job, make([]Job, 1))[1:]} {
@@ -104,7 +104,7 @@ func TestBinsOfOneType(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := Ledger{Levels: Powers}
+			l := Ledger{Levels: PowersOfTwo}
 			l.Collect(&core.View{Cluster: &core.Cluster{Accelerators: []string{"t4", "v100"}, Nodes: tc.nodes, Pools: tc.pools}}, nil)
 			if got := l.Bins(); got != tc.want {
 				t.Errorf("%d, want %d", got, tc.want)
@@ -136,7 +136,7 @@ func TestPlansOnTypes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := Ledger{Levels: Powers}
+			l := Ledger{Levels: PowersOfTwo}
 			l.Collect(onTypes(), tc.jobs)
 			for range 2 { // nothing is left of what was planned before
 				l.Plan()
@@ -156,7 +156,7 @@ func TestAlikeOnTwoTypes(t *testing.T) {
 	t.Parallel()
 	c := typed(0, nil)
 	c.Response.Curves = c.Response.Curves[:1]
-	l := Ledger{Levels: Powers}
+	l := Ledger{Levels: PowersOfTwo}
 	l.Collect(onTypes(), []core.Candidate{c})
 	l.Plan()
 	if e := l.Jobs()[0]; e.Bin != 0 || !l.Hopes(e) || l.Earliest(&e.Types()[1]) != 8 || l.FreeFor(&e.Types()[1]) != 40 || l.FreeFor(&e.Job) != 40-12 {
@@ -183,7 +183,7 @@ func TestRecallOnTypes(t *testing.T) {
 			first, second := typed(0, []string{"t4", "v100"}), typed(1, []string{"v100"})
 			first.Pinned, second.DeadlineSeconds = tc.pinned, 21
 			second.Response.MinReplicas, second.Response.RemainingWork = 2, 60
-			l := Ledger{Levels: Powers}
+			l := Ledger{Levels: PowersOfTwo}
 			l.Collect(onTypes(), []core.Candidate{first, second})
 			for range 2 {
 				l.Plan()
@@ -206,7 +206,7 @@ func TestRecallOnTypes(t *testing.T) {
 // A pinned job without a plan keeps what is free until it is done, instead of what it was to keep before.
 func TestKeep(t *testing.T) {
 	t.Parallel()
-	l := Ledger{Levels: Powers}
+	l := Ledger{Levels: PowersOfTwo}
 	l.Collect(onTypes(), []core.Candidate{typed(0, []string{"v100"})}) // one from 14 s on
 	l.Plan()
 	c := typed(1, []string{"v100"})
@@ -244,7 +244,7 @@ func TestPlansOfFurtherTypes(t *testing.T) {
 	c := typed(0, []string{"v100"})
 	c.Response.MinReplicas = 2
 	c.Response.Curves[1].ManyNodes = []float64{0, 1, 1, 1}
-	l := Ledger{Planner: Planner{Overhead: 1}, Levels: Powers}
+	l := Ledger{Planner: Planner{Overhead: 1}, Levels: PowersOfTwo}
 	for range 2 {
 		l.Collect(v, []core.Candidate{c})
 		l.Plan()
@@ -280,6 +280,57 @@ func TestSteady(t *testing.T) {
 			p.Take(Plan{{20, math.Inf(1), 1}})
 			if got, free := p.Steady(&tc.job, tc.replicas); free != (tc.want != nil) || !slices.Equal(got, tc.want) {
 				t.Errorf("%v, %v, want %v", got, free, tc.want)
+			}
+		})
+	}
+}
+
+// More devices of a type are there when a node of it is ready that is on its way, or that a pool of it may ask for.
+func TestMore(t *testing.T) {
+	t.Parallel()
+	inf := math.Inf(1)
+	t4, v100 := core.Node{Devices: 2}, core.Node{ID: 1, Accelerator: 1, Devices: 2}
+	coming := func(t core.AcceleratorID, at float64) core.Node {
+		return core.Node{ID: 2, Accelerator: t, Devices: 2, Health: core.Provisioning, ExpectedSeconds: at}
+	}
+	down := core.Node{ID: 2, Accelerator: 1, Devices: 2, Health: core.Down, ExpectedSeconds: 130}
+	pool := func(t core.AcceleratorID, most int) []core.Pool {
+		return []core.Pool{{Name: "p", Accelerator: t, Devices: 2, Max: most, ProvisioningSeconds: 50}}
+	}
+	pooled := v100
+	pooled.Pool = "p"
+	for name, tc := range map[string]struct {
+		nodes   []core.Node
+		pools   []core.Pool
+		mayGrow bool
+		want    []float64 // of each type, at 100 s
+	}{
+		"none":                                {nodes: []core.Node{t4, v100}, want: []float64{inf, inf}},
+		"from whoever adds nodes":             {nodes: []core.Node{t4, v100}, mayGrow: true, want: []float64{100, 100}},
+		"a node on its way":                   {nodes: []core.Node{t4, v100, coming(1, 130)}, want: []float64{inf, 130}},
+		"a node that is late":                 {nodes: []core.Node{t4, v100, coming(0, 70)}, want: []float64{100, inf}},
+		"a node that is down":                 {nodes: []core.Node{t4, v100, down}, want: []float64{inf, inf}},
+		"a pool":                              {nodes: []core.Node{t4, v100}, pools: pool(1, 1), mayGrow: true, want: []float64{inf, 150}},
+		"a pool that is full":                 {nodes: []core.Node{t4, pooled}, pools: pool(1, 1), mayGrow: true, want: []float64{inf, inf}},
+		"a pool that nobody sizes":            {nodes: []core.Node{t4, v100}, pools: pool(1, 1), want: []float64{inf, inf}},
+		"a pool, and a node before that":      {nodes: []core.Node{t4, v100, coming(1, 130)}, pools: pool(1, 2), mayGrow: true, want: []float64{inf, 130}},
+		"a pool, and a node after that":       {nodes: []core.Node{t4, v100, coming(1, 170)}, pools: pool(1, 2), mayGrow: true, want: []float64{inf, 150}},
+		"all of one type, a node on its way":  {nodes: []core.Node{t4, coming(0, 130)}, want: []float64{130}},
+		"all of one type, a pool":             {nodes: []core.Node{t4}, pools: pool(0, 1), mayGrow: true, want: []float64{150}},
+		"all of the second type, and a pool":  {nodes: []core.Node{v100}, pools: pool(1, 1), mayGrow: true, want: []float64{150}},
+		"all of the second, a node is coming": {nodes: []core.Node{v100, coming(1, 130)}, want: []float64{130}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := &core.View{NowSeconds: 100, Cluster: &core.Cluster{Accelerators: []string{"t4", "v100"}, Nodes: tc.nodes, Pools: tc.pools, MayGrow: tc.mayGrow}}
+			l := Ledger{Levels: PowersOfTwo}
+			l.Collect(v, nil)
+			var got []float64
+			for bin := range l.Bins() {
+				got = append(got, l.More(v, bin))
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("at %v, want %v", got, tc.want)
 			}
 		})
 	}

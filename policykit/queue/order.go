@@ -10,7 +10,9 @@ import (
 
 // Rank is the place of a candidate in an order: ascending key, ties by JobID.
 type Rank struct {
-	Key   float64
+	// Key is what is ordered by, ascending.
+	Key float64
+	// Job breaks ties, ascending.
 	Job   core.JobID
 	Index int32 // among the candidates
 }

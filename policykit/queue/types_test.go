@@ -87,7 +87,7 @@ func TestBlockingGrantsEveryoneWhoIsKeptBesideOthers(t *testing.T) {
 }
 
 // Where jobs have parts of devices the walk counts these: it ends with a grant that the parts left do not suffice for, and never for one that takes nothing of a device.
-func TestWalkCountsParts(t *testing.T) {
+func TestWalkCountsFractions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		how        core.Sharing
 		discipline string

@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -90,4 +91,91 @@ func TestWalkGrantsThePinnedFirst(t *testing.T) {
 			t.Fatalf("granted %d of %d devices", granted, v.Devices)
 		}
 	})
+}
+
+// Each round, a candidate that asks for more than the ready nodes have is granted what they have.
+func TestWalkFollowsTheHealthOfNodes(t *testing.T) {
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(3, "t4", 2).Obj()).Jobs(coretest.MakeJob("a").Replicas(8).Waiting()).Obj()
+	candidates := coretest.Candidates(v, func(j *core.Job) core.Response { return core.Response{Job: j.ID, MinReplicas: 1, MaxReplicas: 8} })
+	w := queue.Walk{Discipline: queue.Backfill}
+	for down, want := range []int{6, 4, 2} {
+		if down > 0 {
+			v.Cluster.Nodes[down].Health = core.Down
+			v.HealthChanges++
+			v.Devices -= 2
+		}
+		w.Begin(v)
+		w.Offer(v, &candidates[0])
+		if g := w.Grants(); len(g) != 1 || g[0].Replicas != want || w.Fitted() != 1 {
+			t.Errorf("%d nodes down: granted %v, %d of them fit; want %d replicas", down, g, w.Fitted(), want)
+		}
+	}
+}
+
+// Take and Keep grant whatever is left; what is kept is counted, and one that is pinned to its devices is granted them once.
+func TestWalkTakesWhateverIsLeft(t *testing.T) {
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()).Jobs(
+		coretest.MakeJob("pinned").Replicas(1).Pinned().Running(0, coretest.Seat(0, 0)),
+		coretest.MakeJob("runs").Replicas(2).Running(0, coretest.Seat(0, 1, 2)),
+		coretest.MakeJob("fits").Replicas(1).Waiting(),
+		coretest.MakeJob("larger").Replicas(2).Waiting(),
+	).Obj()
+	candidates := coretest.Candidates(v, coretest.Rigid)
+	w := queue.Walk{Discipline: queue.Backfill}
+	w.Begin(v)
+	w.KeepPinned(v, candidates)
+	w.Keep(v, &candidates[0])
+	w.Keep(v, &candidates[1])
+	if w.Kept() != 2 || len(w.Grants()) != 2 {
+		t.Errorf("%d kept of the grants %v, want two of two", w.Kept(), w.Grants())
+	}
+	for i, want := range []bool{true, false, true, false} { // one device is left
+		if got := w.Fits(v, &candidates[i]); got != want {
+			t.Errorf("job %d fits: %v, want %v", i, got, want)
+		}
+	}
+	w.Take(v, &candidates[0])
+	w.Take(v, &candidates[3])
+	var got []core.JobID
+	for _, g := range w.Grants() {
+		got = append(got, g.Job)
+	}
+	if !slices.Equal(got, []core.JobID{0, 1, 3}) || w.Kept() != 2 || w.Fitted() != 3 {
+		t.Errorf("granted jobs %v, %d of them kept; want 0 and 1, kept, and 3", got, w.Kept())
+	}
+	if w.Fits(v, &candidates[2]) {
+		t.Error("a job fits, though more than all devices are taken")
+	}
+}
+
+// Those who are not pinned are offered what is left beside those who are. Without KeepPinned a pinned job is offered devices as any other.
+func TestWalkOffersTheOthers(t *testing.T) {
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()).Jobs(
+		coretest.MakeJob("waits").Replicas(2).Waiting(),
+		coretest.MakeJob("pinned").Replicas(1).Pinned().Running(0, coretest.Seat(0, 0)),
+	).Obj()
+	candidates := coretest.Candidates(v, coretest.Rigid)
+	for name, tc := range map[string]struct {
+		keep bool
+		want []core.JobID
+	}{
+		"pinned first": {true, []core.JobID{1, 0}},
+		"in order":     {false, []core.JobID{0, 1}},
+	} {
+		w := queue.Walk{Discipline: queue.Backfill}
+		w.Begin(v)
+		if tc.keep {
+			w.KeepPinned(v, candidates)
+		}
+		for i := range candidates {
+			w.Offer(v, &candidates[i])
+		}
+		var got []core.JobID
+		for _, g := range w.Grants() {
+			got = append(got, g.Job)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: granted jobs %v, want %v", name, got, tc.want)
+		}
+	}
 }

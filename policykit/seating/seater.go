@@ -9,14 +9,18 @@ import (
 
 // Seater is what placers share: the free devices of a round, and the answer as it grows. Its buffers are reused.
 type Seater struct {
-	Ledger   core.Ledger
-	Free     []int  // free devices by accelerator type
-	idle     []int  // free before any is taken, by accelerator type
-	Nodes    []int  // nodes by accelerator type, whatever their health, but for those that are gone
-	Closed   []bool // by accelerator type: an earlier job that does not fit keeps its turn there
-	Rest     []int  // indices of the grants that need new seats
-	Seats    []core.Seat
-	Placed   []core.Placement
+	// Ledger counts the free devices of each node.
+	Ledger core.Ledger
+	Free   []int  // free devices by accelerator type
+	idle   []int  // free before any is taken, by accelerator type
+	Nodes  []int  // nodes by accelerator type, whatever their health, but for those that are gone
+	Closed []bool // by accelerator type: an earlier job that does not fit keeps its turn there
+	Rest   []int  // indices of the grants that need new seats
+	// Seats are those taken in this round.
+	Seats []core.Seat
+	// Placed are the grants that are seated.
+	Placed []core.Placement
+	// Unseated are the grants that are refused, with the reason.
 	Unseated []core.Verdict
 	together []*core.JobSpec // scratch: of a group
 

@@ -13,7 +13,8 @@ import (
 type Median struct {
 	Grace  float64 // reports at steps before it judge nobody
 	Others int     // as many others are to have come to the step, at least 1
-	Goal   core.Goal
+	// Goal says which values are better.
+	Goal core.Goal
 }
 
 // mostPoints is how many points of a trial are kept. When there are as many, every second one is forgotten.

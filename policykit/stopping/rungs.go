@@ -20,7 +20,8 @@ type Ladder struct {
 	First float64 // above 0
 	Eta   float64 // 2 or more: of the results at a rung the best 1/Eta go on
 	Most  float64 // the step that a trial is to come to at most; 0 for none
-	Goal  core.Goal
+	// Goal says which values are better.
+	Goal core.Goal
 }
 
 // Step is that of a rung; +Inf for none.

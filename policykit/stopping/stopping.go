@@ -49,6 +49,7 @@ func (a Action) String() string { return actionNames[min(int(a), len(actionNames
 
 // Decision is what is to become of a trial, and by what.
 type Decision struct {
+	// Action is what happens to the trial.
 	Action Action
 	// Step and Value are the result that it is judged by; of a trial that waits or stops.
 	Step, Value float64

@@ -11,7 +11,7 @@ import (
 // Reached is what tune makes of jobs that are there at once, against what no division of CPUs and memory among them exceeds. Speeds are sums over
 // those that run, each relative to its base.
 type Reached struct {
-	Running, Waiting, Devices int
+	Running, Waiting, Devices int                   // jobs that run, jobs that wait, and devices of those that run
 	Fair, Tune                float64               // with the proportional shares, and with what tune gives
 	Best                      optim.BundleSelection // the best division found on one machine with all that the nodes have, and the bound
 }

@@ -11,6 +11,7 @@ import (
 // Measured is a job and what was measured of its model; without speeds it has its demand and its proportional share only.
 type Measured struct {
 	Job
+	// Table is how fast the job runs by CPUs and memory.
 	Table *core.Sensitivity
 }
 

@@ -10,15 +10,18 @@ import (
 
 // State is what these keys read of a job.
 type State struct {
+	// ArrivalSeconds is when the job was submitted.
 	ArrivalSeconds   float64
 	RemainingSeconds float64 // at the speed that it is reckoned to have
 	DurationSeconds  float64 // alone with the proportional share, from beginning to end; above 0
-	Devices          int
-	Demand           core.Resources // of the whole job
+	// Devices is how many devices the job wants.
+	Devices int
+	Demand  core.Resources // of the whole job
 }
 
 // Capacity is that of the cluster.
 type Capacity struct {
+	// Devices is how many devices there are.
 	Devices int
 	core.Resources
 }

@@ -34,6 +34,7 @@ const (
 
 // Server has devices, CPUs and memory.
 type Server struct {
+	// Devices is how many devices it has.
 	Devices int
 	core.Resources
 	Kind int // 0..63, of its devices
@@ -41,6 +42,7 @@ type Server struct {
 
 // Job asks for devices and what it wants beside them, all of the whole job.
 type Job struct {
+	// Devices is how many devices the job is granted.
 	Devices int
 	Fair    core.Resources // the proportional share of its devices; that of any server's, at most
 	Demand  core.Demand    // what it runs best with
@@ -61,13 +63,16 @@ type Grant struct {
 }
 
 // Seat is devices of a server.
-type Seat struct{ Server, Devices int }
+type Seat struct {
+	Server, Devices int // index of the server, and how many of its devices
+}
 
 // slack is how much CPUs or memory may be missing by rounding.
 const slack = 1e-9
 
 // Packer seats rounds of jobs. The zero value is ready; it keeps its buffers, and is for one goroutine.
 type Packer struct {
+	// Mode says how CPUs and memory are divided.
 	Mode Mode
 	// Consolidate looks for one server first, the fullest that has the room, and then takes a device at a time from the fullest.
 	// Without it devices are taken in the order of the servers, wherever there is the room for one.

@@ -20,13 +20,13 @@ import (
 
 // About is what the labels of an image say.
 type About struct {
-	Version, Revision string
+	Version, Revision string // version and commit of the image
 }
 
 // Binary is a static program for a platform, such as linux/amd64.
 type Binary struct {
-	Platform string
-	Content  []byte
+	Platform string // operating system and architecture, such as linux/amd64
+	Content  []byte // the program
 }
 
 // user is nobody's: it owns no file of the image, and needs none.

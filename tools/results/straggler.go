@@ -62,7 +62,7 @@ func unlikeApplications() ([]workload.Job, error) {
 func straggles(job *workload.Job, pair []string) (string, error) {
 	shares := make([]market.Share, 0, 4)
 	for _, accelerator := range pair {
-		for _, alone := range job.Spec.StepTimes.Unlike.Alone {
+		for _, alone := range job.Spec.StepTimes.MixedTypes.SingleDeviceTimes {
 			if share := (market.Share{Rate: 1 / alone.Seconds}); alone.Accelerator == accelerator {
 				shares = append(shares, share, share)
 			}

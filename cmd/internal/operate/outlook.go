@@ -36,7 +36,7 @@ func (f *foretold) take(forecast *twin.Forecast) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.board != nil {
-		f.board.Foretell(outlooksOf(forecast))
+		f.board.SetForecasts(outlooksOf(forecast))
 		f.live.SetForecast(metricsOf(forecast))
 	}
 	if f.tells != nil {
@@ -64,7 +64,7 @@ func (f *foretold) not(why string) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.board != nil {
-		f.board.ForetellNothing(why)
+		f.board.SetNoForecast(why)
 		f.live.SetForecast(nil)
 	}
 }

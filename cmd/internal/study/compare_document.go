@@ -125,8 +125,8 @@ func otherDocument(o *compare.Other) otherJSON {
 	}
 	names := func(list []string) []string { return append([]string{}, list...) }
 	d := otherJSON{
-		Label: o.Label, Pairs: o.Pairs, SameInputs: len(o.Inputs)+len(o.Alone) == 0, Inputs: differences(o.Inputs), Composition: differences(o.Composition),
-		Alone: names(o.Alone), CompletedOnlyInBase: names(o.Ends.OnlyBase), CompletedOnlyInOther: names(o.Ends.OnlyOther),
+		Label: o.Label, Pairs: o.Pairs, SameInputs: len(o.Inputs)+len(o.Unpaired) == 0, Inputs: differences(o.Inputs), Composition: differences(o.Composition),
+		Alone: names(o.Unpaired), CompletedOnlyInBase: names(o.Ends.OnlyBase), CompletedOnlyInOther: names(o.Ends.OnlyOther),
 		Gained: jobs(o.Gained), Lost: jobs(o.Lost),
 	}
 	d.NotCompleted.Base, d.NotCompleted.Other = o.Ends.LeftBase, o.Ends.LeftOther

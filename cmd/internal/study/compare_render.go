@@ -49,7 +49,7 @@ func introduction(r *compare.Result) (lines []string) {
 			line += render.Count(o.Pairs, "pair") + " of runs, "
 		}
 		switch {
-		case len(o.Inputs)+len(o.Alone) > 0:
+		case len(o.Inputs)+len(o.Unpaired) > 0:
 			line += "OTHER INPUTS"
 		case o.Ends.Unknown > 0:
 			line += "the same inputs as far as is known"
@@ -323,8 +323,8 @@ func comparisonNotes(r *compare.Result, wide bool) (notes []string) {
 				add("completed only in %s: %s; the means over completed jobs are of other jobs", only.label, firstNames(only.jobs))
 			}
 		}
-		if len(o.Alone) > 0 {
-			add("left out, without a partner: %s", firstNames(o.Alone))
+		if len(o.Unpaired) > 0 {
+			add("left out, without a partner: %s", firstNames(o.Unpaired))
 		}
 		if base, other := r.Base.Runs[0].Version, o.Runs[0].Version; base != other {
 			add("%s is of quartet %s, %s of %s", shown(r.Base.Label), shown(base), name, shown(other))

@@ -227,7 +227,7 @@ func TestElasticJob(t *testing.T) {
 	}
 	measured := p.hears(core.JobMeasured, "train")
 	want := core.Measurement{Nodes: 1, Replicas: 2, PerDevice: 8, PassSeconds: 0.1, StepSeconds: 0.2}
-	if diff := cmp.Diff(want, measured.Measurement); diff != "" || measured.Gradients != (core.Gradients{Square: 3, Variance: 4}) {
+	if diff := cmp.Diff(want, measured.Measurement); diff != "" || measured.Gradients != (core.Gradients{SquaredNorm: 3, Variance: 4}) {
 		t.Errorf("measured (-want +got):\n%s%v", diff, measured.Gradients)
 	}
 

@@ -184,7 +184,7 @@ func (b *Backend) reportMeasurement(j *job, now float64) {
 	j.said.told = m
 	b.report(core.Event{
 		Kind: core.JobMeasured, AtSeconds: j.said.at, Job: j.id, Measurement: m, StepsLeft: math.NaN(),
-		Gradients: core.Gradients{Square: j.said.latest.GradientSquare, Variance: j.said.latest.GradientVariance},
+		Gradients: core.Gradients{SquaredNorm: j.said.latest.GradientSquare, Variance: j.said.latest.GradientVariance},
 	})
 }
 

@@ -149,7 +149,7 @@ func (b *Backend) tell(j *job) {
 	r.told = m
 	b.events = append(b.events, core.Event{
 		Kind: core.JobMeasured, AtSeconds: r.at, Job: j.Spec.ID, Measurement: m,
-		Gradients: core.Gradients{Square: r.latest.GradientSquare, Variance: r.latest.GradientVariance},
+		Gradients: core.Gradients{SquaredNorm: r.latest.GradientSquare, Variance: r.latest.GradientVariance},
 	})
 }
 

@@ -397,7 +397,7 @@ func TestReportsReachThePipeline(t *testing.T) {
 		t.Errorf("progress %v, want 20", progress)
 	}
 	want := core.Measurement{Nodes: 1, Replicas: 2, PerDevice: 8, PassSeconds: 0.1, StepSeconds: 0.2}
-	if len(measured) != 1 || measured[0].Measurement != want || measured[0].Gradients != (core.Gradients{Square: 3, Variance: 4}) {
+	if len(measured) != 1 || measured[0].Measurement != want || measured[0].Gradients != (core.Gradients{SquaredNorm: 3, Variance: 4}) {
 		t.Errorf("measured %+v, want %+v once", measured, want)
 	}
 	if err := c.Checkpointed(30); err != nil {

@@ -103,7 +103,7 @@ func paceOf(m workload.Model, c workload.Running, speedup float64) *pace {
 			p.Phases[i].Report = agent.Report{
 				Replicas: c.Replicas, Nodes: seen.Nodes, BatchPerDevice: seen.PerDevice,
 				PassSeconds: seen.PassSeconds / speedup, StepSeconds: seen.StepSeconds / speedup,
-				GradientSquare: g.Square, GradientVariance: g.Variance,
+				GradientSquare: g.SquaredNorm, GradientVariance: g.Variance,
 			}
 		}
 	}

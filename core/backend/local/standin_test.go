@@ -40,7 +40,7 @@ func (training) Profile() *goodput.Profile { return &goodput.Profile{Version: 1,
 func (training) Measure(_ int, c workload.Running) (core.Measurement, core.Gradients, bool) {
 	b := c.Tuning.BatchPerDevice
 	return core.Measurement{Nodes: len(c.Shape), Replicas: c.Replicas, PerDevice: b, PassSeconds: float64(b), StepSeconds: float64(2 * b)},
-		core.Gradients{Square: 1, Variance: 3}, true
+		core.Gradients{SquaredNorm: 1, Variance: 3}, true
 }
 
 // fast is a backend whose time passes a hundred times as fast.
@@ -202,7 +202,7 @@ func TestAStandInReceivesTunings(t *testing.T) {
 		if diff := cmp.Diff(want, e.Measurement); diff != "" {
 			t.Errorf("measured (-want +got):\n%s", diff)
 		}
-		if want := (core.Gradients{Square: 1, Variance: 3}); e.Gradients != want {
+		if want := (core.Gradients{SquaredNorm: 1, Variance: 3}); e.Gradients != want {
 			t.Errorf("gradients %v, want %v", e.Gradients, want)
 		}
 	}

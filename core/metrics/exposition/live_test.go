@@ -47,7 +47,7 @@ func TestScrapesDuringARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: io.Discard, Alone: workload.NewAlone(cluster, w).Seconds})
+	collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: io.Discard, ExclusiveTime: workload.NewExclusiveTimes(cluster, w).Seconds})
 	live := metrics.NewLive(collector, metrics.Run{Wall: func() time.Duration { return time.Second }})
 	health := NewHealth(func() time.Duration { return 0 }, Patience)
 	p := core.NewPipeline(cluster, core.Stages{

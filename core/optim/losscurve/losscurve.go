@@ -14,7 +14,8 @@ import (
 
 // Point is a loss at a step of a training.
 type Point struct {
-	Step, Loss float64
+	Step float64 // steps of the training so far
+	Loss float64 // at that step, in the unit of the metric
 }
 
 // Family is a form that a curve may have.
@@ -50,7 +51,7 @@ func (f Family) Parameters() int {
 
 // Curve is a loss by step.
 type Curve struct {
-	Family Family
+	Family Family     // form of the curve
 	P      [4]float64 // the parameters in the order in which Family tells them
 }
 
@@ -97,8 +98,8 @@ type Fitter struct {
 type Forecast struct {
 	// Curve is what was fitted, where OnCurve is true. Otherwise the loss goes on as it did between the two latest points.
 	Curve   Curve
-	OnCurve bool
-	Last    Point
+	OnCurve bool    // whether Curve holds a fit
+	Last    Point   // latest point of the training
 	Slope   float64 // between the two latest points, never positive: the loss of a step
 }
 

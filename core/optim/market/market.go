@@ -40,8 +40,8 @@ type Job struct {
 
 	// MoveSeconds is what it costs to run on other workers than those Held, which
 	// is nil for a job that does not run yet.
-	Held        []int // by type
-	MoveSeconds float64
+	Held        []int   // by type
+	MoveSeconds float64 // cost of a move, in seconds
 }
 
 // Workers is what a cluster holds.
@@ -67,9 +67,9 @@ type Options struct {
 	// Fairness weighs Jain's index against the mean, from 0 to 1: the score is
 	// (1-fairness) · mean / mean of equal sizes + fairness · (1 - Jain).
 	Fairness float64
-	Matcher  Matcher
-	Values   Values
-	Samples  int // categories drawn, half uniformly and half near the base; 0 is 16, negative none
+	Matcher  Matcher // how jobs are matched with workers
+	Values   Values  // what a worker is worth to a job
+	Samples  int     // categories drawn, half uniformly and half near the base; 0 is 16, negative none
 	// EachCategory is the publication's scheme: a market for each of the Samples, all drawn uniformly, and for the equal
 	// sizes; the best outcome is it, with no exchanges and no kicks. It is there to compare.
 	EachCategory bool

@@ -19,6 +19,7 @@ import (
 
 // Task is a task of a trace.
 type Task struct {
+	// Name is the name of the task in the trace.
 	Name string
 	score.Task
 	Written string // its types, as the trace writes them
@@ -26,9 +27,12 @@ type Task struct {
 
 // Node is a node with nothing running.
 type Node struct {
+	// Name is the name of the node in the trace.
 	Name        string
-	CPU, Memory int64
-	Devices     int
+	CPU, Memory int64 // of the whole node, in the units of tasks
+	// Devices is how many devices the node has.
+	Devices int
+	// Accelerator is the type of its devices.
 	Accelerator core.AcceleratorID
 }
 
@@ -65,6 +69,7 @@ func (r *Trace) Typical() *score.Typical { return r.typical }
 
 // Arrival is a task that arrives.
 type Arrival struct {
+	// Task is the task that arrives.
 	Task  *Task
 	Clone int // the number of the clone; -1 for the task itself
 }
@@ -79,7 +84,8 @@ func (a Arrival) Name() string {
 
 // Draw is what a seed draws.
 type Draw struct {
-	trace    *Trace
+	trace *Trace
+	// Arrivals are the tasks in the order in which they arrive.
 	Arrivals []Arrival
 	Nodes    []Node // in the order that decides ties
 }
@@ -131,12 +137,13 @@ func demand(t *Task) int64 { return int64(t.Devices) * int64(t.Milli) }
 
 // Curves are in percent of the devices of the cluster, by percent asked for so far. A point that no event falls on is NaN.
 type Curves struct {
-	Allocated, Fragments []float64
+	Allocated, Fragments []float64 // percent of the devices that tasks have, and that are left in pieces of no use
 }
 
 // Placement is where an arrival went.
 type Placement struct {
 	core.Seat
+	// Fits reports whether the task found room.
 	Fits bool
 }
 

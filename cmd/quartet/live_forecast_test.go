@@ -18,9 +18,9 @@ import (
 )
 
 var (
-	foretellJobs  = flag.Int("foretell.jobs", 12, "jobs of each run of TestForetold; of 40 and more the first band is to hold for 3 of 4")
-	foretellSpeed = flag.Float64("foretell.speedup", 40, "seconds of the run that pass in one")
-	foretellSeed  = flag.Uint64("foretell.seed", 1, "seed of the jobs")
+	forecastJobs  = flag.Int("forecast.jobs", 12, "jobs of each run of TestLiveForecasts; of 40 and more the first band is to hold for 3 of 4")
+	forecastSpeed = flag.Float64("forecast.speedup", 40, "seconds of the run that pass in one")
+	forecastSeed  = flag.Uint64("forecast.seed", 1, "seed of the jobs")
 )
 
 // pacedTrace is a trace of jobs of half a minute to ten, of 1 to 4 replicas, that come twice as fast as 8 devices can do them.
@@ -139,10 +139,10 @@ func heldOf(shown map[string][]endBand, ends map[string]float64) (h bandsHeld) {
 
 // What a run on real machines shows of the ends of its jobs while it goes on comes true as often as it says. A few jobs on a busy machine only tell that
 // it is shown at all and is not absurd.
-func TestForetold(t *testing.T) {
+func TestLiveForecasts(t *testing.T) {
 	needsProcesses(t)
 	least, allocations := 0.25, []string{"fifo"} // on a busy machine jobs that LAS preempts in each round may not come to an end
-	if *foretellJobs >= 40 {
+	if *forecastJobs >= 40 {
 		least, allocations = 0.75, append(allocations, "las")
 	}
 	for _, allocation := range allocations {
@@ -150,7 +150,7 @@ func TestForetold(t *testing.T) {
 			t.Run(allocation+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				trace := filepath.Join(t.TempDir(), "trace.csv")
-				if err := os.WriteFile(trace, []byte(pacedTrace(*foretellJobs, *foretellSeed)), 0o600); err != nil {
+				if err := os.WriteFile(trace, []byte(pacedTrace(*forecastJobs, *forecastSeed)), 0o600); err != nil {
 					t.Fatal(err)
 				}
 				l := goLive(t, fmt.Sprintf(`
@@ -162,11 +162,11 @@ round: {interval: 10s}
 pipeline: {allocation: {type: %s}}
 backend: {type: local, config: {declared: %v, speedup: %v}}
 output: {write: [jobs]}
-`, trace, allocation, declared, *foretellSpeed))
+`, trace, allocation, declared, *forecastSpeed))
 				f := l.watch()
 				ends := l.realEnds()
-				if len(ends) != *foretellJobs {
-					t.Errorf("%d jobs ended, want %d", len(ends), *foretellJobs)
+				if len(ends) != *forecastJobs {
+					t.Errorf("%d jobs ended, want %d", len(ends), *forecastJobs)
 				}
 				for by, shown := range map[string]map[string][]endBand{"jobs": f.shown, "forecast": f.asked} {
 					h := heldOf(shown, ends)

@@ -7,11 +7,11 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Alone tells how long jobs would take with devices to themselves: seated on as few nodes as there can be,
+// ExclusiveTimes tells how long jobs would take with devices to themselves: seated on as few nodes as there can be,
 // with the fastest number of replicas and in each phase the fastest batch that they allow, without
 // waiting, restarts or interference. A job keeps its batch when it has no freedom in it. It is what a fair
 // share is measured by, and depends on no policy.
-type Alone struct {
+type ExclusiveTimes struct {
 	cluster *core.Cluster
 	jobs    JobsOf
 	fastest map[loner][]float64
@@ -24,14 +24,14 @@ type loner struct {
 	minReplicas int
 }
 
-// NewAlone returns the times of the jobs of a workload on the types of a cluster.
-func NewAlone(c *core.Cluster, jobs JobsOf) *Alone {
-	return &Alone{cluster: c, jobs: jobs, fastest: map[loner][]float64{}}
+// NewExclusiveTimes returns the times of the jobs of a workload on the types of a cluster.
+func NewExclusiveTimes(c *core.Cluster, jobs JobsOf) *ExclusiveTimes {
+	return &ExclusiveTimes{cluster: c, jobs: jobs, fastest: map[loner][]float64{}}
 }
 
 // Seconds is the time that a job takes alone with so many devices of a type, 1 or more. On fewer than it needs it runs
 // for part of the time. +Inf where it cannot run, and for one that is not part of the workload.
-func (a *Alone) Seconds(id core.JobID, accelerator core.AcceleratorID, devices int) float64 {
+func (a *ExclusiveTimes) Seconds(id core.JobID, accelerator core.AcceleratorID, devices int) float64 {
 	job := a.jobs.JobOf(id)
 	if job == nil {
 		return math.Inf(1)
@@ -56,7 +56,7 @@ func (a *Alone) Seconds(id core.JobID, accelerator core.AcceleratorID, devices i
 }
 
 // with is the time with exactly so many replicas.
-func (a *Alone) with(job *Job, accelerator core.AcceleratorID, replicas int) float64 {
+func (a *ExclusiveTimes) with(job *Job, accelerator core.AcceleratorID, replicas int) float64 {
 	shape := consolidated(replicas, a.devicesPerNode(accelerator))
 	running := Running{
 		Shape: shape, Replicas: replicas, Accelerators: slices.Repeat([]string{a.cluster.Accelerators[accelerator]}, len(shape)),
@@ -76,7 +76,7 @@ func (a *Alone) with(job *Job, accelerator core.AcceleratorID, replicas int) flo
 }
 
 // devicesPerNode is that of the largest node of a type.
-func (a *Alone) devicesPerNode(accelerator core.AcceleratorID) int {
+func (a *ExclusiveTimes) devicesPerNode(accelerator core.AcceleratorID) int {
 	most := 1
 	for i := range a.cluster.Nodes {
 		if n := &a.cluster.Nodes[i]; n.Accelerator == accelerator {

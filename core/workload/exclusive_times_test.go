@@ -97,7 +97,7 @@ func TestAlone(t *testing.T) {
 		"and of the others":            {narrower, a100, 2, 400.0 / 16},
 	} {
 		t.Run(name, func(t *testing.T) {
-			alone := NewAlone(loneCluster(), &Workload{Jobs: []Job{tc.job}})
+			alone := NewExclusiveTimes(loneCluster(), &Workload{Jobs: []Job{tc.job}})
 			alone.Seconds(0, 1-tc.accelerator, tc.devices) // does not matter
 			for range 2 {                                  // the second time from memory
 				if got := alone.Seconds(0, tc.accelerator, tc.devices); got != tc.want {
@@ -123,7 +123,7 @@ func TestAloneIsConsolidated(t *testing.T) {
 				got = fmt.Sprint(c.Shape, c.Accelerators)
 				return 1
 			}}}
-			NewAlone(loneCluster(), &Workload{Jobs: []Job{job}}).Seconds(0, tc.accelerator, 5)
+			NewExclusiveTimes(loneCluster(), &Workload{Jobs: []Job{job}}).Seconds(0, tc.accelerator, 5)
 			if got != tc.want {
 				t.Errorf("runs on %s, want %s", got, tc.want)
 			}
@@ -144,12 +144,12 @@ func TestAloneOfApplications(t *testing.T) {
 		jobs = append(jobs, newTrainingJob(fmt.Sprint(len(jobs)), 0, kind.value.replicas, models[task]))
 	}
 	c := loneCluster()
-	alone := NewAlone(c, &Workload{Jobs: jobs})
+	alone := NewExclusiveTimes(c, &Workload{Jobs: jobs})
 	rapid.Check(t, func(t *rapid.T) {
 		id := core.JobID(rapid.IntRange(0, len(jobs)-1).Draw(t, "job"))
 		job := &jobs[id]
 		devices := rapid.IntRange(1, 12).Draw(t, "devices")
-		got := NewAlone(c, &Workload{Jobs: jobs[id : id+1]}).Seconds(0, 0, devices)
+		got := NewExclusiveTimes(c, &Workload{Jobs: jobs[id : id+1]}).Seconds(0, 0, devices)
 		if again, more := alone.Seconds(id, 0, devices), alone.Seconds(id, 0, devices+1); again != got || more > got {
 			t.Errorf("job %d: %v s on %d devices, %v s when asked with others, %v s on one more", id, got, devices, again, more)
 		}
