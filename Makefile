@@ -39,7 +39,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: flaky help build test synthesize mutants race python optuna torch torch-twenty tune node examples browser slow kills live-forecasts pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image forecasts fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
+.PHONY: flaky help build test synthesize mutants race python optuna torch torch-twenty tune node examples browser slow kills live-forecast pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image forecasts fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -169,8 +169,8 @@ kills: ## kill schedulers of real processes 200 times each way (SEED=1), those o
 	$(GO) test -count=1 -timeout=30m ./core/backend/local -run='IsKilled|Damaged' -v -local.kills=200 -local.seed=$(SEED) -local.damages=400
 	$(GO) test -count=1 -timeout=30m ./cmd/quartet -run=TuningIsKilled -v -tuning.kills=20 -tuning.seed=$(SEED)
 
-live-forecasts: ## compare the ends that runs of 40 paced jobs forecast with what happened (SEED=1): some 5 minutes
-	$(GO) test -count=1 -timeout=30m ./cmd/quartet -run='TestLiveForecasts' -v -forecast.jobs=40 -forecast.speedup=20 -forecast.seed=$(SEED)
+live-forecast: ## check the forecasts that runs of 40 paced jobs make of their ends (SEED=1): some 5 minutes
+	$(GO) test -count=1 -timeout=30m ./cmd/quartet -run='TestLiveForecast' -v -forecast.jobs=40 -forecast.speedup=20 -forecast.seed=$(SEED)
 
 pools: ## open and close device slots of this machine below real trainings: some 30 seconds
 	$(GO) test -count=1 -timeout=10m ./core/backend/local -run='TestPools$$|TrainingsInAPool' -v -local.pools

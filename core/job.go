@@ -207,8 +207,8 @@ type Measurement struct {
 // Gradients are the statistics of a job's gradient at its initial batch: the squared norm of its expectation, and the
 // trace of its covariance.
 type Gradients struct {
-	SquaredNorm   float64 // |g|²
-	Variance float64 // tr(Σ), at the initial batch
+	SquaredNorm float64 // |g|²
+	Variance    float64 // tr(Σ), at the initial batch
 }
 
 // NewJob returns a job that was just submitted.

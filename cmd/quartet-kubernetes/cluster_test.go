@@ -198,8 +198,8 @@ func TestCluster(t *testing.T) {
 		"nodes": {[]string{"nodes", "--context", "admin"}, `node accelerator rack devices used health
 a100-0 a100 4 3 ready
 a100-1 a100 4 1 ready`},
-		"explain": {[]string{"explain", "--context", "vic", "big"}, `"big" waits for devices: waiting_for_devices (wants 12 devices, 8 available)
-waited SPAN: waiting_for_devices SPAN
+		"explain": {[]string{"explain", "--context", "vic", "big"}, `Job big is pending: needs 12 GPUs, 8 available [waiting_for_devices]
+Pending for SPAN: SPAN for GPUs.
 
 round at what by where or why
  DATE defer waiting_for_devices (wants 12 devices, 8 available)

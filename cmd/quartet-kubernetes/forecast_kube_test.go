@@ -219,7 +219,7 @@ func TestForecastOfACluster(t *testing.T) {
 			if diff := cmp.Diff(tc.notes, f.Notes); diff != "" {
 				t.Errorf("notes (-want +got):\n%s", diff)
 			}
-			if !strings.HasPrefix(stderr, "as the cluster is now, of 16 simulated futures\n") {
+			if !strings.HasPrefix(stderr, "as the cluster is now, from 16 simulated futures\n") {
 				t.Errorf("%s", stderr)
 			}
 		})
@@ -258,7 +258,7 @@ spec: {requested: 1, replicas: {devicesPerReplica: 2}, template: {spec: {contain
 		"a moment":                 {[]string{"plan", "--drain", "a100-0", "--at", "3h"}, 2, "", "--at: is a moment of a simulation; a cluster is taken as it is now: leave it out\n"},
 		"a moment of a forecast":   {[]string{"forecast", "--at", "3h"}, 2, "", "--at: is a moment of a simulation; a cluster is taken as it is now: leave it out\n"},
 		"a job by its short name":  {[]string{"forecast", "other"}, 0, "job state position start start_between end end_between after\nspeech/other", "as the cluster is now"},
-		"a job that ended":         {[]string{"forecast", "past"}, 2, "", `no job "past" waits or runs; valid jobs: vision/train, speech/other, vision/big, speech/big` + "\n"},
+		"a job that ended":         {[]string{"forecast", "past"}, 2, "", `no job "past" is pending or running; valid jobs: vision/train, speech/other, vision/big, speech/big` + "\n"},
 		"a name of two jobs":       {[]string{"forecast", "big"}, 2, "", `several jobs are named "big"; valid jobs: vision/big, speech/big` + "\n"},
 		"one that may not look":    {[]string{"forecast"}, 1, "", `list nodes: user "vic" may not list nodes in the whole cluster; an administrator grants it: a cluster role with list of nodes`},
 		"one that may not plan so": {[]string{"plan", "--drain", "a100-0"}, 1, "", `list nodes: user "vic" may not list nodes in the whole cluster; an administrator grants it: a cluster role with list of nodes`},
@@ -313,14 +313,14 @@ func TestOutlooksOfACluster(t *testing.T) {
 		"jobs": {[]string{"jobs", "-o", "wide"}, []string{
 			"1 train running vision 2 SPAN SPAN 0 end in SPAN to SPAN - a100-0:0,1",
 			"2 big waiting vision 8 SPAN SPAN 0 start in SPAN or later -",
-			"3 none waiting vision 8 SPAN SPAN 0 start not foreseen -",
-			"4 silent waiting vision 8 SPAN SPAN 0 not foreseen -",
+			"3 none waiting vision 8 SPAN SPAN 0 start unknown -",
+			"4 silent waiting vision 8 SPAN SPAN 0 unknown -",
 		}},
 		"describe": {[]string{"describe", "big"}, []string{
-			"start expected in SPAN or later", "position 3", "end expected in SPAN to SPAN", "foreseen SPAN ago; bands are to hold for 80 % of jobs, and held in 80.0 % of 10",
+			"start expected in SPAN or later", "position 3", "end expected in SPAN to SPAN", "forecast made SPAN ago. 80 % intervals; so far 8 of 10 were right.",
 		}},
 		"explain one that runs": {[]string{"explain", "train"}, []string{
-			"end: expected in SPAN to SPAN", "foreseen: SPAN ago; bands are to hold for 80 % of jobs, and held in 80.0 % of 10",
+			"Expected end: in SPAN to SPAN", "Forecast made SPAN ago. 80 % intervals; so far 8 of 10 were right.",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	forecastJobs  = flag.Int("forecast.jobs", 12, "jobs of each run of TestLiveForecasts; of 40 and more the first band is to hold for 3 of 4")
+	forecastJobs  = flag.Int("forecast.jobs", 12, "jobs of each run of TestLiveForecast; of 40 and more the first band is to hold for 3 of 4")
 	forecastSpeed = flag.Float64("forecast.speedup", 40, "seconds of the run that pass in one")
 	forecastSeed  = flag.Uint64("forecast.seed", 1, "seed of the jobs")
 )
@@ -49,12 +49,12 @@ func boundOf(x *float64) float64 {
 	return *x
 }
 
-// foretoldEnds are the bands that were shown of the end of each job, and those of the command forecast.
-type foretoldEnds struct{ shown, asked map[string][]endBand }
+// forecastEnds are the bands that were shown of the end of each job, and those of the command forecast.
+type forecastEnds struct{ shown, asked map[string][]endBand }
 
 // watch notes what is shown of a run until it ends.
-func (l *liveRun) watch() (f foretoldEnds) {
-	f = foretoldEnds{map[string][]endBand{}, map[string][]endBand{}}
+func (l *liveRun) watch() (f forecastEnds) {
+	f = forecastEnds{map[string][]endBand{}, map[string][]endBand{}}
 	for look := 1; ; look++ {
 		select {
 		case <-l.ends:
@@ -139,7 +139,7 @@ func heldOf(shown map[string][]endBand, ends map[string]float64) (h bandsHeld) {
 
 // What a run on real machines shows of the ends of its jobs while it goes on comes true as often as it says. A few jobs on a busy machine only tell that
 // it is shown at all and is not absurd.
-func TestLiveForecasts(t *testing.T) {
+func TestLiveForecast(t *testing.T) {
 	needsProcesses(t)
 	least, allocations := 0.25, []string{"fifo"} // on a busy machine jobs that LAS preempts in each round may not come to an end
 	if *forecastJobs >= 40 {
@@ -172,7 +172,7 @@ output: {write: [jobs]}
 					h := heldOf(shown, ends)
 					t.Logf("%s: %v", by, h)
 					if h.jobs == 0 {
-						t.Errorf("%s: no end was foretold", by)
+						t.Errorf("%s: no end was forecast", by)
 					}
 					if float64(h.first) < least*float64(h.jobs) {
 						t.Errorf("%s: %v, want %.0f %%", by, h, 100*least)

@@ -60,14 +60,14 @@ func TestExplainWhatWasReviewed(t *testing.T) {
 		"ended": {
 			`{"round":1,"t_s":0,"job":"a","action":"start","replicas":1,"seats":[["n","0"]],"by":"p"}` + "\n" +
 				`{"round":2,"t_s":60,"job":"a","verdict":"end",` + judged + "\n" + `{"round":2,"t_s":60,"job":"a","action":"finish","reason":"converged","by":"admission/convergence"}` + "\n",
-			`"a" has ended: completed: converged: loss is 0.5 at step 7, said admission/convergence in round 2`,
+			`Job a has completed: loss is 0.5 at step 7 (round 2, admission/convergence) [converged]`,
 		},
 		"held back": {
 			`{"round":2,"t_s":60,"job":"a","verdict":"defer","reason":"awaiting_results","message":"rung 3","by":"admission/x"}` + "\n" +
 				`{"round":2,"t_s":60,"job":"a","action":"pause","reason":"awaiting_results","by":"admission/x"}` + "\n",
-			`"a" awaits admission: awaiting_results: rung 3, said admission/x in round 2`,
+			`Job a is pending admission: rung 3 (round 2, admission/x) [awaiting_results]`,
 		},
-		"came to its end": {`{"round":2,"t_s":60,"job":"a","event":"job_finished"}` + "\n", `"a" has ended: completed` + "\n"},
+		"came to its end": {`{"round":2,"t_s":60,"job":"a","event":"job_finished"}` + "\n", "Job a has completed.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

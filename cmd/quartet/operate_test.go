@@ -185,15 +185,15 @@ round      at  what           by                   where or why
     1     0 s  start          placement/first_fit  t4-0:0,1,2,3 t4-1:0,1,2,3
     2  10.0 s  stop           allocation/las       preempted_by_priority
 `},
-		"explain": {[]string{"explain", "first"}, `"first" waits for devices: preempted_by_priority, said allocation/las in round 2
-waited 1m 00s: preempted_by_priority 1m 00s
+		"explain": {[]string{"explain", "first"}, `Job first is pending: it was preempted for a job that comes first (round 2, allocation/las) [preempted_by_priority]
+Pending for 1m 00s: 1m 00s after preemption.
 
 round      at  what           by                   where or why
     2  10.0 s  stop           allocation/las       preempted_by_priority
     1     0 s  start          placement/first_fit  t4-0:0,1,2,3 t4-1:0,1,2,3
     1     0 s  job_submitted
 `},
-		"explain a rejected one": {[]string{"explain", "huge", "-o", "markdown"}, `"huge" was rejected: exceeds_cluster (wants 9 devices, 8 available), said pipeline in round 1
+		"explain a rejected one": {[]string{"explain", "huge", "-o", "markdown"}, `Job huge was rejected: needs 9 GPUs, 8 available (round 1) [exceeds_cluster]
 
 | round |  at | what          | by       | where or why                                   |
 |------:|----:|:--------------|:---------|:-----------------------------------------------|
@@ -259,7 +259,7 @@ func TestOperateDocuments(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &explained); err != nil || code != 0 {
 		t.Fatalf("%v, exit code %d: %s", err, code, stderr)
 	}
-	if e := explained; e.State != "rejected" || e.Reason != "exceeds_cluster" || !strings.Contains(e.Explanation, "wants 9 devices") || e.Decisions[0].Wanted != 9 {
+	if e := explained; e.State != "rejected" || e.Reason != "exceeds_cluster" || !strings.Contains(e.Explanation, "needs 9 GPUs") || e.Decisions[0].Wanted != 9 {
 		t.Errorf("explained as %s", stdout)
 	}
 }
@@ -334,11 +334,11 @@ func TestExplainARecordedRun(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	code, stdout, stderr := invoke(t, "explain", "job-000007", "--run-dir", "runs/default")
-	if code != 0 || !strings.HasPrefix(stdout, "\"job-000007\" has ended: completed\n\nround ") || !strings.Contains(stdout, "start") {
+	if code != 0 || !strings.HasPrefix(stdout, "Job job-000007 has completed.\n\nround ") || !strings.Contains(stdout, "start") {
 		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
 	}
 	code, _, stderr = invoke(t, "explain", "jbo-000007", "--run-dir", "runs/default")
-	if code != 2 || !strings.Contains(stderr, `tells of no job "jbo-000007"; did you mean "job-000007"?`) {
+	if code != 2 || !strings.Contains(stderr, `has no job "jbo-000007"; did you mean "job-000007"?`) {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	lines := `{"round":1,"t_s":0,"job":"a","verdict":"defer","reason":"waiting_for_devices","wanted":2,"available":1,"unit":"devices","by":"placement/first_fit"}
@@ -349,8 +349,8 @@ func TestExplainARecordedRun(t *testing.T) {
 	if err := os.WriteFile("decisions.jsonl", []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want := `"a" waits for devices: node_unavailable in round 3
-waited 10.0 s: waiting_for_devices 10.0 s
+	want := `Job a is pending: nodes that it needs are down or draining (round 3) [node_unavailable]
+Pending for 10.0 s: 10.0 s for GPUs.
 
 round      at  what             by                   where or why
     3  20.0 s  job_interrupted                       node_unavailable

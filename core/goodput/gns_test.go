@@ -75,8 +75,8 @@ func TestTracker(t *testing.T) {
 		"a larger step weighs more": {
 			func(t *Tracker) { t.Take(two(4, 2)); t.Take(doubled(two(8, 6))) },
 			core.Gradients{
-				SquaredNorm:   (4*0.998001*0.001 + 8*0.001999) / (0.998001*0.001 + 0.001999),
-				Variance: (1*0.998001*0.001 + 6*0.001999) / (0.998001*0.001 + 0.001999),
+				SquaredNorm: (4*0.998001*0.001 + 8*0.001999) / (0.998001*0.001 + 0.001999),
+				Variance:    (1*0.998001*0.001 + 6*0.001999) / (0.998001*0.001 + 0.001999),
 			},
 		},
 		"what is not finite is skipped": {

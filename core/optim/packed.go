@@ -41,7 +41,7 @@ type PackedResult struct {
 	Level, Bound float64
 	// Exclusive is the fraction of time that each job spends alone on each type, and Pairs what it spends beside others.
 	Exclusive [][]float64
-	Pairs []PairShare // pairs of jobs that share devices, with the fraction of time
+	Pairs     []PairShare // pairs of jobs that share devices, with the fraction of time
 }
 
 // classResult is the division among classes.

@@ -29,7 +29,9 @@ func fullStatistics(m *model, d *data, parameters []float64, batch int) core.Gra
 	return core.Gradients{SquaredNorm: square, Variance: (squares - square) * n / (n - 1) / float64(batch)}
 }
 
-func noiseScale(g core.Gradients, batch int) float64 { return g.Variance / g.SquaredNorm * float64(batch) }
+func noiseScale(g core.Gradients, batch int) float64 {
+	return g.Variance / g.SquaredNorm * float64(batch)
+}
 
 // The noise scale that a job reports is that of the whole data set within 15 %, early and late in a training, from
 // several replicas and from one. The training stands still meanwhile, for an estimate is an average of the past: see

@@ -44,7 +44,7 @@ type Other struct {
 	Pairs        int          // pairs of runs that are compared
 	Inputs       []Difference // none unless they were asked to be compared all the same
 	Composition  []Difference // settings in which the compositions differ
-	Unpaired        []string     // runs without a partner
+	Unpaired     []string     // runs without a partner
 	Ends         Ends         // jobs that ended on one side only
 	Gained, Lost []JobChange  // jobs whose JCT fell or rose most, at most Choice.Jobs of each
 	pairs        []*pair

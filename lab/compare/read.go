@@ -142,7 +142,7 @@ func (s *Side) readFolder(dir string, o Options) error {
 	}
 	if len(s.Runs)+len(found) == 0 {
 		if exists(dir, study.StudyFile) {
-			return problem(dir, "the study has not ended: it has no "+study.RunsFile+" yet", "the same quartet bench goes on with it")
+			return problem(dir, "the study has not ended: it has no "+study.RunsFile+" yet", "the same quartet bench resumes it")
 		}
 		return problem(dir, "holds neither a run nor runs nor a study", "a run leaves "+quartet.ManifestFile+", a study "+study.RunsFile)
 	}

@@ -9,25 +9,42 @@ import (
 	"github.com/quartet-sched/quartet/core/stats"
 )
 
-// signs tells of what makes the figures of a run say less than they seem to, a sentence each.
+// signs lists what limits what the figures of a run say, a sentence each.
 func (r *Run) signs() (list []string) {
-	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	n := len(r.Jobs.name)
-	if r.derived && n > 0 {
-		return nil // too little is known of them
-	}
 	switch {
+	case r.derived && n > 0:
+		return nil // too little is known of them
 	case n == 0 && r.nojobs:
-		add("There is no jobs.csv: nothing is known of the jobs.")
-		return list
+		return []string{"There is no jobs.csv: nothing is known of the jobs."}
 	case n == 0:
-		add("The run has no jobs.")
-		return list
-	case n < 100:
-		add("The 99th percentile of %s is that of its largest: with less than 100 jobs it says what the maximum says.", counted(n, "job"))
-	case n < 1000:
-		add("The 99th percentile rests on %s.", counted(n-int(math.Ceil(.99*float64(n)))+1, "job"))
+		return []string{"The run has no jobs."}
 	}
+	list = append(list, signsOfCount(n)...)
+	list = append(list, r.signsOfStarts()...)
+	list = append(list, r.signsOfWarmUp()...)
+	if types := r.unusedTypes(); len(types) > 0 {
+		list = append(list, fmt.Sprintf("Nothing ran on %s.", strings.Join(types, ", ")))
+	}
+	if r.elastic() && len(r.stays) > 0 && !slices.ContainsFunc(r.stays, func(s stay) bool { return s.how == "resized" }) {
+		list = append(list, "The elasticity can change the number of devices, and no job was ever resized.")
+	}
+	return append(list, r.signsOfSummary()...)
+}
+
+// signsOfCount says how many of n jobs the 99th percentile rests on, where they are few.
+func signsOfCount(n int) []string {
+	switch {
+	case n < 100:
+		return []string{fmt.Sprintf("The 99th percentile of %s is that of its largest: with less than 100 jobs it says what the maximum says.", counted(n, "job"))}
+	case n < 1000:
+		return []string{fmt.Sprintf("The 99th percentile rests on %s.", counted(n-int(math.Ceil(.99*float64(n)))+1, "job"))}
+	}
+	return nil
+}
+
+// signsOfStarts says where policies had little to decide, and which jobs never started.
+func (r *Run) signsOfStarts() (list []string) {
 	started, single, same, never := 0, 0, 0, 0
 	for i, replicas := range r.Jobs.replicas {
 		if math.IsNaN(replicas) {
@@ -43,36 +60,45 @@ func (r *Run) signs() (list []string) {
 		}
 	}
 	if started > 1 && single == started {
-		add("All jobs ran on one device: no policy had a choice of how many.")
+		list = append(list, "All jobs ran on one device: no policy had a choice of how many.")
 	}
 	if never > 0 {
-		add("%s never got devices.", counted(never, "job"))
+		list = append(list, fmt.Sprintf("%s never got devices.", counted(never, "job")))
 	}
 	if started > 1 && same == started {
-		add("No job waited for its first devices: the cluster was never full.")
+		list = append(list, "No job waited for its first devices: the cluster was never full.")
 	}
-	if settled, known := r.warmUp(); !known {
-		add("The waits do not settle within the first half of the jobs: the figures are of a cluster that fills, or that is overloaded.")
-	} else if settled > 0 {
-		add("The waits settle after the first %d of %d jobs, by MSER-5; measure.warm_up_ratio=%.2f leaves these out of the summary.", settled, n, math.Ceil(100*float64(settled)/float64(n))/100)
+	return list
+}
+
+// signsOfWarmUp says whether waits settle, and after how many jobs.
+func (r *Run) signsOfWarmUp() []string {
+	settled, known := r.warmUp()
+	switch {
+	case !known:
+		return []string{"The waits do not settle within the first half of the jobs: the figures are of a cluster that fills, or that is overloaded."}
+	case settled > 0:
+		return []string{fmt.Sprintf("The waits settle after the first %d of %d jobs, by MSER-5; measure.warm_up_ratio=%.2f leaves these out of the summary.",
+			settled, len(r.Jobs.name), math.Ceil(100*float64(settled)/float64(len(r.Jobs.name)))/100)}
 	}
-	if types := r.unusedTypes(); len(types) > 0 {
-		add("Nothing ran on %s.", strings.Join(types, ", "))
+	return nil
+}
+
+// signsOfSummary says what the summary shows of the load, of jobs that did not finish and of plugins that failed.
+func (r *Run) signsOfSummary() (list []string) {
+	s := r.Summary
+	if s == nil {
+		return nil
 	}
-	if r.elastic() && len(r.stays) > 0 && !slices.ContainsFunc(r.stays, func(s stay) bool { return s.how == "resized" }) {
-		add("The elasticity can change the number of devices, and no job was ever resized.")
+	if u := float64(s.UtilizationRatio); u < .2 {
+		list = append(list, fmt.Sprintf("The devices were held %.0f %% of the time: the load is too low to tell schedulers apart.", 100*u))
 	}
-	if s := r.Summary; s != nil {
-		if u := float64(s.UtilizationRatio); u < .2 {
-			add("The devices were held %.0f %% of the time: the load is too low to tell schedulers apart.", 100*u)
-		}
-		if c := s.Jobs; c.Unfinished > 0 {
-			add("%s not finished: mean and quantiles leave out the jobs that take longest.", wereCounted(c.Unfinished))
-		}
-		for _, p := range s.Plugins {
-			if p.Fallback {
-				add("%s failed, and a built-in policy took its place: %s", p.Component, p.Reason)
-			}
+	if c := s.Jobs; c.Unfinished > 0 {
+		list = append(list, fmt.Sprintf("%s not finished: mean and quantiles leave out the jobs that take longest.", wereCounted(c.Unfinished)))
+	}
+	for _, p := range s.Plugins {
+		if p.Fallback {
+			list = append(list, fmt.Sprintf("%s failed, and a built-in policy took its place: %s", p.Component, p.Reason))
 		}
 	}
 	return list

@@ -340,6 +340,23 @@ func (c *comparison) class() string {
 	}
 }
 
+// unsureText words a change that may be chance, with the means that it compares.
+func (c *comparison) unsureText() string {
+	write := digits
+	if strings.Contains(c.metric, "seconds") {
+		write = span
+	}
+	why := c.workloads(" workload") + " are too few to be sure"
+	if c.method == "blocks" {
+		why = "one trace is too little to be sure"
+	}
+	text := fmt.Sprintf("%s on average (%s against %s), but %s: %s to %s", signedPercent(c.change), write(c.mean), write(c.base), why, signedPercent(c.low), signedPercent(c.high))
+	if c.level != usualLevel {
+		text += " at " + levelText(c.level)
+	}
+	return text
+}
+
 // verdict is what the study came to on its first metric, in a sentence for each item that is held against the baseline.
 func verdict(list []comparison) (sentences []string) {
 	if len(list) == 0 {
@@ -361,7 +378,7 @@ func verdict(list []comparison) (sentences []string) {
 		case math.IsNaN(c.low):
 			sentences = append(sentences, what+signedPercent(c.change)+"; too few workloads for an interval.")
 		case !c.shown():
-			sentences = append(sentences, what+"no difference is shown, "+c.text()+".")
+			sentences = append(sentences, what+c.unsureText()+".")
 		case !math.IsNaN(c.holm) && c.holm > 1-c.level:
 			sentences = append(sentences, what+c.text()+fmt.Sprintf("; with all comparisons of the study in mind it may be chance (p = %s after Holm).", trimmed(c.holm, 2)))
 		default:

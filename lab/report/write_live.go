@@ -2,6 +2,7 @@ package report
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -23,16 +24,34 @@ type Entry struct {
 func WriteIndex(w io.Writer, title string, entries []Entry) error {
 	data := newPack()
 	data.value("kind", "list")
-	g := grid{Caption: counted(len(entries), "run") + " and studies", Head: []string{"name", "kind", "allocation", "jobs", "completion time, mean", "devices held"}}
+	g := grid{Caption: runsAndStudies(entries), Head: []string{"name", "kind", "allocation", "jobs", "completion time, mean", "devices held"}}
 	for _, e := range entries {
 		row := []cell{{Text: e.Name, Link: e.Link}, {Text: e.Kind}}
 		g.Rows = append(g.Rows, append(row, plain(e.Facts[:]...)...))
 	}
 	p := &page{Title: title, Sections: []section{{ID: "runs", Title: "Runs and studies", Filter: true, Tables: []grid{g}}}}
 	if len(entries) == 0 {
-		p.Sections = []section{{ID: "runs", Title: "Runs and studies", Text: []string{"There is none yet: quartet simulate makes a run."}}}
+		p.Sections = []section{{ID: "runs", Title: "Runs and studies", Text: []string{"There are no runs yet: quartet simulate makes one."}}}
 	}
 	return p.write(w, data, dataScript, listScript, startScript)
+}
+
+// runsAndStudies counts the entries of a list by what they are.
+func runsAndStudies(entries []Entry) string {
+	studies := 0
+	for _, e := range entries {
+		if e.Kind == "study" {
+			studies++
+		}
+	}
+	switch runs := len(entries) - studies; {
+	case studies == 0:
+		return counted(runs, "run")
+	case studies == 1:
+		return counted(runs, "run") + ", 1 study"
+	default:
+		return fmt.Sprintf("%s, %d studies", counted(runs, "run"), studies)
+	}
 }
 
 // WriteLive writes the page of a run that goes on: that of WriteRun with what its scheduler tells at each moment. It reads its events
@@ -42,7 +61,7 @@ func WriteLive(w io.Writer, r *Run, number int) error {
 	data := r.pack()
 	data.value("live", number)
 	if r.hasPlugins() {
-		data.value("unforeseen", "No starts and ends are expected here: a policy lives in a process of its own, and a scheduler forecasts itself only where none does. quartet forecast tells of them.")
+		data.value("noForecast", "There is no forecast here: a policy runs in its own process, and a scheduler forecasts only with built-in policies. Use quartet forecast.")
 	}
 	p := r.page()
 	p.Connects = true

@@ -28,7 +28,7 @@ func (r *Run) page() *page {
 	if r.rounds.rows > 0 || r.usage != nil && r.usage.rows > 0 {
 		s := section{ID: "time", Title: "Over time", Plots: []string{"over"}}
 		if r.usage == nil {
-			s.Text = []string{"As of each round. With usage among output.write the curves are exact between rounds, too."}
+			s.Text = []string{"Sampled once per round. With usage in output.write the curves are also exact between rounds."}
 		}
 		p.Sections = append(p.Sections, s)
 	}
@@ -42,7 +42,7 @@ func (r *Run) page() *page {
 			s.Text = append(s.Text, fmt.Sprintf("Not shown: %s on CPUs alone.", counted(n, "job")))
 		}
 		if !r.exact {
-			s.Text = append(s.Text, "As follows from decisions.jsonl.")
+			s.Text = append(s.Text, "Reconstructed from decisions.jsonl.")
 		}
 		p.Sections = append(p.Sections, s)
 	}
@@ -231,7 +231,7 @@ func quantiles(list []distribution) grid {
 }
 
 func reasonTable(reasons []reason) grid {
-	g := grid{Caption: "Time of all jobs together, by what they were told", Head: []string{"reason", "waits", "time", "share"}}
+	g := grid{Caption: "Pending time of all jobs by reason", Head: []string{"reason", "waits", "time", "share"}}
 	total := 0.0
 	for _, r := range reasons {
 		total += r.seconds

@@ -21,7 +21,7 @@ const mostListed = 50
 func (s *Study) Notes() []string {
 	list := slices.Clone(s.Problems)
 	if n := s.notRun(); n > 0 {
-		list = append(list, "The study has not ended: "+wereRun(n)+" not run. The same quartet bench goes on with it.")
+		list = append(list, "The study has not ended: "+wereRun(n)+" not run. The same quartet bench resumes it.")
 	}
 	return list
 }
@@ -105,7 +105,7 @@ func comparisonSections(s *Study, list []comparison) []section {
 	}
 	table := section{ID: "table", Title: "Comparison", Text: []string{"The change against the baseline with its interval at " + levels(list) + "; ~ where the interval holds 0. The unit is the workload."}}
 	g := grid{Caption: "All workloads together", Head: []string{"metric", s.compared, "baseline", "workloads", "mean", "mean of the baseline", "change", "p after Holm", "method"}}
-	maps := section{ID: "cells", Title: "Cells", Text: []string{"Changes against the baseline: + is worse by more than chance, ✓ better by more than chance, ~ neither; without a sign there is no interval, or more of it is neither better nor worse; other jobs: not compared, for other jobs completed."}}
+	maps := section{ID: "cells", Title: "Cells", Text: []string{"Changes against the baseline: + is worse by more than chance, ✓ better by more than chance, ~ neither; no mark: no interval could be computed, or the metric has no better or worse; other jobs: not compared, because other jobs completed."}}
 	var metrics []string
 	for i := range list {
 		c := &list[i]

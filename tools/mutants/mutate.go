@@ -202,7 +202,7 @@ func (m *mutator) operator(e *ast.BinaryExpr) {
 			continue // does not compile
 		}
 		id := m.add(e.OpPos, e.Op.String(), to.String())
-		fmt.Fprintf(&cases, "if mutantChosen(%d) { return %s %s %s }; ", id, m.source(e.X), to, m.source(e.Y))
+		fmt.Fprintf(&cases, "if mutantChosen(%d) { return (%s) %s (%s) }; ", id, m.source(e.X), to, m.source(e.Y))
 	}
 	if cases.Len() == 0 {
 		return

@@ -43,11 +43,11 @@ type App struct {
 	Logs       LogFlags       // what is logged to Stderr
 	Understood bool           // the command line was understood: an error from here on is not one of usage
 
-	holding            bool          // a config is being loaded: notes are held
-	held               []string      // notes that are written once the config was loaded
-	straysTold         bool          // of plugins
-	strayVariablesTold bool          // of the environment
-	library            *host.Library // opened when it is needed
+	holding                bool          // a config is being loaded: notes are held
+	held                   []string      // notes that are written once the config was loaded
+	straysReported         bool          // of plugins
+	strayVariablesReported bool          // of the environment
+	library                *host.Library // opened when it is needed
 
 	stdinText []byte // once read
 	stdinErr  error

@@ -37,10 +37,10 @@ func (e *Environment) Lookup(name string) (string, bool) {
 // noteStrayVariables tells, once, of variables that look as if they set something and are read by nothing. The config is nil where it
 // could not be loaded.
 func (a *App) noteStrayVariables(e *Environment, config *configs.Config) {
-	if a.strayVariablesTold {
+	if a.strayVariablesReported {
 		return
 	}
-	a.strayVariablesTold = true
+	a.strayVariablesReported = true
 	known := slices.Concat(ownVariables(), e.asked)
 	if config != nil {
 		known = append(known, config.PluginVariables()...)

@@ -24,7 +24,7 @@ func (f *LogFlags) Register(c *cobra.Command) {
 	f.format = choice{"text", logFormats}
 	f.level = choice{"warn", logLevels}
 	c.Flags().Var(&f.format, "log-format", "format of the log on stderr: "+strings.Join(logFormats, ", "))
-	c.Flags().Var(&f.level, "log-level", "least level that is logged: "+strings.Join(logLevels, ", ")+"; info tells of every job, debug of every round")
+	c.Flags().Var(&f.level, "log-level", "least level that is logged: "+strings.Join(logLevels, ", ")+"; info logs every job, debug every round")
 	MustComplete(c, "log-format", logFormats)
 	MustComplete(c, "log-level", logLevels)
 }

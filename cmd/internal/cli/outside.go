@@ -49,7 +49,7 @@ func (a *App) ClosePlugins() {
 
 // InSilence is an invocation of its own that writes no data and no notes, with the plugins and the log of this one.
 func (a *App) InSilence() *App {
-	return &App{Stdout: io.Discard, Stderr: a.Stderr, Engine: a.Engine, Quiet: true, PluginDirs: a.PluginDirs, Logs: a.Logs, straysTold: true}
+	return &App{Stdout: io.Discard, Stderr: a.Stderr, Engine: a.Engine, Quiet: true, PluginDirs: a.PluginDirs, Logs: a.Logs, straysReported: true}
 }
 
 // Plugins tells of the policies of this invocation that are in processes of their own.
@@ -123,10 +123,10 @@ func isolated(c quartet.Catalog, l *host.Library, t host.Terms) configs.Catalog 
 
 // NoteStrays tells, once, of folders that were named and cannot be read, and of plugins that no lock records.
 func (a *App) NoteStrays(configured []string) {
-	if a.straysTold {
+	if a.straysReported {
 		return
 	}
-	a.straysTold = true
+	a.straysReported = true
 	for _, folder := range host.Folders(a.PluginDirs, os.Getenv(host.PathVariable), nil) {
 		if _, err := os.Stat(folder); err != nil && folder != host.UserFolder() {
 			a.Note("the plugin folder %s cannot be read: %v", folder, errors.Unwrap(err))

@@ -42,7 +42,7 @@ type Cluster interface {
 	Composition(ctx context.Context) (string, error) // of the scheduler that is installed
 	Home() string                                    // namespace in which it is, if that was said
 	Reads(err error) error                           // words what could not be read
-	Foreseen(f backend.JobFile) ([]workload.Job, error)
+	JobsIn(f backend.JobFile) ([]workload.Job, error)
 }
 
 // Access says which Kubernetes cluster is meant, and as whom.

@@ -59,7 +59,7 @@ writes a folder instead, whose overlays and values have these options.`,
 	flags.StringVar(&o.Namespace, "namespace", manifests.DefaultNamespace, "where it runs")
 	flags.StringVar(&o.Image, "image", manifests.DefaultImage, "reference of the image")
 	flags.StringVar(&config, "config", "", "file of the composition, with backend: {type: kubernetes} (default: first come, first served)")
-	flags.IntVar(&o.Replicas, "replicas", manifests.DefaultReplicas, "controllers, of which one leads")
+	flags.IntVar(&o.Replicas, "replicas", manifests.DefaultReplicas, "controllers: one leader, the others on standby")
 	flags.StringVar(&o.AcceleratorResource, "accelerator-resource", "", "extended resource that counts devices (default: what the config says)")
 	flags.BoolVar(&o.DRA, "dra", false, "it may allocate resource claims")
 	flags.BoolVar(&o.Scaler, "scaler", false, "it may ask Karpenter for nodes")

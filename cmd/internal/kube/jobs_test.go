@@ -162,11 +162,11 @@ func TestJob(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("job (-want +got):\n%s", diff)
 			}
-			var told []string
+			var worded []string
 			for _, d := range history(tc.job) {
-				told = append(told, wordDecision(d))
+				worded = append(worded, wordDecision(d))
 			}
-			if diff := cmp.Diff(tc.history, told); diff != "" {
+			if diff := cmp.Diff(tc.history, worded); diff != "" {
 				t.Errorf("history (-want +got):\n%s", diff)
 			}
 		})

@@ -54,8 +54,8 @@ func (c *Cluster) Reads(err error) error {
 	return err
 }
 
-// Foreseen are the jobs of a file, as Submit takes it, as the scheduler would be told of them. It asks nobody.
-func (c *Cluster) Foreseen(f backend.JobFile) ([]workload.Job, error) {
+// JobsIn are the jobs of a file, as Submit takes it, as the scheduler would be told of them. It asks nobody.
+func (c *Cluster) JobsIn(f backend.JobFile) ([]workload.Job, error) {
 	reads := *c
 	reads.options.Image = cmp.Or(c.options.Image, "any") // it is not run
 	list, problems := reads.read(f)

@@ -243,7 +243,7 @@ func has(mapping *yaml.Node, key string) bool {
 
 // object reads a TrainingJob, strictly: what it does not know the API server would leave out.
 func object(d *yamlpos.Document) (*trainingjob.TrainingJob, core.Diagnostics) {
-	tell := func(path, summary, hint string) core.Diagnostics {
+	diagnose := func(path, summary, hint string) core.Diagnostics {
 		return core.Diagnostics{{Position: d.At(path), Path: path, Summary: summary, Hint: hint}}
 	}
 	text, err := yaml.Marshal(d.Root)
@@ -251,25 +251,25 @@ func object(d *yamlpos.Document) (*trainingjob.TrainingJob, core.Diagnostics) {
 		text, err = kyaml.YAMLToJSON(text)
 	}
 	if err != nil {
-		return nil, tell("", err.Error(), "")
+		return nil, diagnose("", err.Error(), "")
 	}
 	job := new(trainingjob.TrainingJob)
 	var kind metav1.TypeMeta
 	if err := json.Unmarshal(text, &kind); err != nil {
-		return nil, tell("", "is no object of Kubernetes", "")
+		return nil, diagnose("", "is no object of Kubernetes", "")
 	}
 	if kind.Kind != trainingjob.Kind {
-		return nil, tell("kind", fmt.Sprintf("is %q, and only a %s is a job", kind.Kind, trainingjob.Kind), "kubectl creates others")
+		return nil, diagnose("kind", fmt.Sprintf("is %q, and only a %s is a job", kind.Kind, trainingjob.Kind), "kubectl creates others")
 	}
 	if want := trainingjob.GroupVersion().String(); kind.APIVersion != want {
-		return nil, tell("apiVersion", fmt.Sprintf("is %q", kind.APIVersion), "write "+want)
+		return nil, diagnose("apiVersion", fmt.Sprintf("is %q", kind.APIVersion), "write "+want)
 	}
 	unknown, err := kjson.UnmarshalStrict(text, job)
 	if err != nil {
 		if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
-			return nil, tell(wrong.Field, "cannot be a "+wrong.Value, "")
+			return nil, diagnose(wrong.Field, "cannot be a "+wrong.Value, "")
 		}
-		return nil, tell("", strings.TrimPrefix(err.Error(), "json: "), "")
+		return nil, diagnose("", strings.TrimPrefix(err.Error(), "json: "), "")
 	}
 	var problems core.Diagnostics
 	for _, one := range unknown {
@@ -277,15 +277,15 @@ func object(d *yamlpos.Document) (*trainingjob.TrainingJob, core.Diagnostics) {
 		if match := unknownField.FindStringSubmatch(summary); match != nil {
 			path, summary = match[1], "unknown field"
 		}
-		problems = append(problems, tell(path, summary, "")...)
+		problems = append(problems, diagnose(path, summary, "")...)
 	}
-	problems = append(problems, zeros(text, tell)...)
+	problems = append(problems, zeros(text, diagnose)...)
 	job.Status = trainingjob.Status{} // the scheduler's own
 	return job, problems
 }
 
 // zeros finds numbers that may not be 0, which an object of Go cannot tell from those that are left out.
-func zeros(text []byte, tell func(path, summary, hint string) core.Diagnostics) (problems core.Diagnostics) {
+func zeros(text []byte, diagnose func(path, summary, hint string) core.Diagnostics) (problems core.Diagnostics) {
 	var raw struct{ Spec map[string]any }
 	if json.Unmarshal(text, &raw) != nil {
 		return nil // it is told elsewhere
@@ -294,7 +294,7 @@ func zeros(text []byte, tell func(path, summary, hint string) core.Diagnostics) 
 		fields, _ := within.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			if fields[name] == 0.0 && name != "work" && name != "graceSeconds" {
-				problems = append(problems, tell(path+"."+name, "is 0", "write more, or leave it out")...)
+				problems = append(problems, diagnose(path+"."+name, "is 0", "write more, or leave it out")...)
 			}
 		}
 	}
@@ -306,8 +306,8 @@ func zeros(text []byte, tell func(path, summary, hint string) core.Diagnostics) 
 func (c *Cluster) readJobs(f backend.JobFile) ([]declared, core.Diagnostics) {
 	jobs, err := workload.DecodeJobs(f.Name, f.Text)
 	if err != nil {
-		if told, is := errors.AsType[core.Diagnostics](err); is {
-			return nil, told
+		if found, is := errors.AsType[core.Diagnostics](err); is {
+			return nil, found
 		}
 		return nil, core.Diagnostics{{Position: core.Position{File: f.Name}, Summary: err.Error()}}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // operate lets people watch a run on real machines and give it orders.
-func (a *app) operate(s quartet.Session, real *realRun) (_ quartet.Attachment, err error) {
+func (a *app) operate(s quartet.Session, run *liveRun) (_ quartet.Attachment, err error) {
 	machine, operable := s.World.(backend.Operated)
 	if !operable {
 		return quartet.Attachment{}, errors.New("the backend takes no orders")
@@ -29,9 +29,9 @@ func (a *app) operate(s quartet.Session, real *realRun) (_ quartet.Attachment, e
 	}
 	health := exposition.NewHealth(s.Stopwatch, exposition.Patience)
 	live, board := metrics.NewLive(s.Collector, watched), control.NewBoard(s.Cluster)
-	real.foretold.to(board, live, s.World)
-	stopMetrics := real.metrics.serve(exposition.Source{Snapshot: live.Snapshot, Health: health, Build: buildOf(cli.ReadBuild()), Log: log})
-	server, err := real.serve.serve(s.State, machine, board, soFarOf(live), log)
+	run.outlets.connect(board, live, s.World)
+	stopMetrics := run.metrics.serve(exposition.Source{Snapshot: live.Snapshot, Health: health, Build: buildOf(cli.ReadBuild()), Log: log})
+	server, err := run.serve.serve(s.State, machine, board, soFarOf(live), log)
 	if err != nil {
 		stopMetrics()
 		return quartet.Attachment{}, err

@@ -27,7 +27,7 @@ func (a *app) submitCommand() *cobra.Command {
 		Short: "Hand job files to the running scheduler",
 		Long: `Hands the jobs of each file to the running scheduler, all of a file or none, and prints their names.
 "-" reads standard input. Jobs run in the working folder of this command, unless they say otherwise.
-Their "submit" counts from now. A note tells of jobs that need more devices than there are.`,
+Their "submit" counts from now. A note lists jobs that need more devices than there are.`,
 		Example: "  quartet submit jobs.yaml\n  generate-jobs | quartet submit -",
 		Args:    cobra.MinimumNArgs(1),
 	}
@@ -52,15 +52,15 @@ Their "submit" counts from now. A note tells of jobs that need more devices than
 		if !a.Quiet && len(taken) > 0 {
 			a.noteMisfits(ctx, client, taken)
 		}
-		if told := a.tellNames(t); told != nil {
-			return told
+		if failed := a.writeNames(t); failed != nil {
+			return failed
 		}
 		return err
 	})
 }
 
-// tellNames writes names a line each for people and shells.
-func (a *app) tellNames(t render.Table) error {
+// writeNames writes names a line each for people and shells.
+func (a *app) writeNames(t render.Table) error {
 	if a.Format != render.Text && a.Format != render.Wide {
 		return t.Write(a.Stdout, a.Format)
 	}
@@ -76,7 +76,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	f := schedulerFlags{app: a}
 	return f.complete(f.operation(&cobra.Command{
 		Use:   "cancel JOB...",
-		Short: "End jobs that nobody wants any more",
+		Short: "Cancel jobs",
 		Args:  cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, client cluster.Orders, args []string) error {
 		return each(unique(args), func(job string) error {
@@ -255,7 +255,7 @@ func (a *app) describeCommand() *cobra.Command {
 	f := schedulerFlags{app: a}
 	return f.complete(f.operation(&cobra.Command{
 		Use:   "describe JOB",
-		Short: "Tell all that is known of a job, with what was last decided about it",
+		Short: "Show everything that is known about a job, with the last decisions about it",
 		Args:  cobra.ExactArgs(1),
 	}, func(ctx context.Context, client cluster.Orders, args []string) error {
 		d, err := client.Describe(ctx, args[0])
@@ -278,10 +278,11 @@ func (a *app) explainCommand() *cobra.Command {
 	var runDir string
 	c := &cobra.Command{
 		Use:   "explain JOB",
-		Short: "Tell why a job waits, and what was decided about it before",
-		Long: `Tells why a job waits, in the words of the verdict, and what was decided about it before, the latest
-first. It sums up how long the job waited for which reason, and tells who is in front of a blocked one.
-With --run-dir it asks no scheduler but reads the decisions.jsonl of a run or a simulation.`,
+		Short: "Show why a job is pending, and the decisions about it",
+		Long: `Shows why a job is pending: what it needs, what is free, and the machine-readable reason in brackets. The
+decisions about the job follow, the latest first. It sums up how long the job was pending for which reason,
+and lists the jobs in front of a blocked one.
+With --run-dir it reads the decisions.jsonl of a run or a simulation instead of asking a scheduler.`,
 		Example: "  quartet explain train\n  quartet explain job-000017 --run-dir runs/default",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -298,7 +299,7 @@ With --run-dir it asks no scheduler but reads the decisions.jsonl of a run or a 
 		if err != nil {
 			return err
 		}
-		return a.writeExplanation(d, front)
+		return a.writeExplanation(d, front, capacityNow(ctx, client, d.GetJob()))
 	}), 1, allJobs)
 	ask := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -309,7 +310,7 @@ With --run-dir it asks no scheduler but reads the decisions.jsonl of a run or a 
 		if err != nil {
 			return err
 		}
-		return a.writeExplanation(d, nil)
+		return a.writeExplanation(d, nil, capacity{})
 	}
 	return c
 }

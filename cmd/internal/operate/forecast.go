@@ -20,7 +20,7 @@ import (
 	"github.com/quartet-sched/quartet/core/twin"
 )
 
-// twinFlags say of which run, and of which moment of it, something is foreseen, and by what.
+// twinFlags say which run is simulated ahead, from which moment on, and how.
 type twinFlags struct {
 	*schedulerFlags
 	runFlags
@@ -101,36 +101,9 @@ type twinning struct {
 
 // twin makes the twin that the flags name, and has something done with it.
 func (a *app) twin(ctx context.Context, f *twinFlags, o quartet.Forecasting, by twinning) error {
-	of := func(config *configs.Config, snapshot string) error {
-		shown := a.StartSimulations()
-		defer shown.Stop()
-		o.Simulating = shown.Count
-		c := &quartet.Composition{Config: config, Log: a.Logger()}
-		if by.named != nil && snapshot == "" && !f.Meant() {
-			jobs, nodes, err := namesOf(ctx, c)
-			if err == nil {
-				err = by.named(jobs, nodes)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		make := func() (*quartet.Twin, error) { return c.Twin(ctx, snapshot, o) }
-		if f.at > 0 {
-			make = func() (*quartet.Twin, error) { return c.TwinAt(ctx, f.at, o) }
-		}
-		t, err := make()
-		if err != nil {
-			return err
-		}
-		write, err := by.do(t)
-		if err != nil {
-			return err
-		}
-		shown.Stop()
-		return write()
-	}
-	if f.Meant() {
+	of := func(config *configs.Config, snapshot string) error { return a.twinOf(ctx, f, o, by, config, snapshot) }
+	switch {
+	case f.Meant():
 		return f.with(ctx, func(client cluster.Orders) error {
 			on, is := client.(cluster.Cluster)
 			if !is {
@@ -142,8 +115,7 @@ func (a *app) twin(ctx context.Context, f *twinFlags, o quartet.Forecasting, by 
 			}
 			return on.Reads(of(config, ""))
 		})
-	}
-	if len(f.Files) > 0 || f.jobs != "" {
+	case len(f.Files) > 0 || f.jobs != "":
 		load := f.load
 		if f.jobs == "" {
 			load = func(ctx context.Context, a *app) (*configs.Config, error) { return f.ConfigFlags.Load(ctx, a.App, "") }
@@ -153,8 +125,7 @@ func (a *app) twin(ctx context.Context, f *twinFlags, o quartet.Forecasting, by 
 			return err
 		}
 		return of(config, "")
-	}
-	if len(f.Sets) > 0 {
+	case len(f.Sets) > 0:
 		return cli.Problem("--set", "changes a config, only with -f, --jobs or --context", "the running scheduler has its own")
 	}
 	return f.with(ctx, func(client cluster.Orders) error {
@@ -167,11 +138,46 @@ func (a *app) twin(ctx context.Context, f *twinFlags, o quartet.Forecasting, by 
 	})
 }
 
-// namesNow are the jobs that wait or run, and the nodes; nil where the scheduler does not tell.
+// twinOf makes the twin of a config, or of the run of a snapshot, and has something done with it.
+func (a *app) twinOf(ctx context.Context, f *twinFlags, o quartet.Forecasting, by twinning, config *configs.Config, snapshot string) error {
+	shown := a.StartSimulations()
+	defer shown.Stop()
+	o.Simulating = shown.Count
+	c := &quartet.Composition{Config: config, Log: a.Logger()}
+	if by.named != nil && snapshot == "" && !f.Meant() {
+		jobs, nodes, err := namesOf(ctx, c)
+		if err == nil {
+			err = by.named(jobs, nodes)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	t, err := f.open(ctx, c, snapshot, o)
+	if err != nil {
+		return err
+	}
+	write, err := by.do(t)
+	if err != nil {
+		return err
+	}
+	shown.Stop()
+	return write()
+}
+
+// open makes the twin at the moment of --at, or of a snapshot.
+func (f *twinFlags) open(ctx context.Context, c *quartet.Composition, snapshot string, o quartet.Forecasting) (*quartet.Twin, error) {
+	if f.at > 0 {
+		return c.TwinAt(ctx, f.at, o)
+	}
+	return c.Twin(ctx, snapshot, o)
+}
+
+// namesNow are the jobs that wait or run, and the nodes; nil where the scheduler does not answer.
 func namesNow(ctx context.Context, client cluster.Orders) (jobs, nodes []string) {
 	list, _, err := client.Jobs(ctx, false)
 	if err != nil {
-		return nil, nil // who asks on is told
+		return nil, nil // the next request reports it
 	}
 	jobs = []string{}
 	for _, j := range list {
@@ -211,9 +217,9 @@ func (a *app) forecastCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forecast [JOB…]",
 		Short: "Show when jobs are expected to start and to end",
-		Long: `Simulates what may become of a run, several times, from its present state on, with its own policies and
-with what was learned so far: how long jobs are, how fast they go, how many more come. Each moment is
-shown with a band that is to hold for 80 % of the jobs, and how well earlier bands held.
+		Long: `Simulates the future of a run several times, from its present state on, with its own policies and with
+what was learned so far: how long jobs are, how fast they run, how many more arrive. Each time is
+shown with an 80 % interval, and with how many earlier intervals were right.
 
 Without -f it asks the running scheduler for all that it knows, as plan does, and simulates in this
 process. With -f it is about a simulation, at the moment that --at names: what lies ahead of it is
@@ -274,13 +280,13 @@ func (a *app) writeForecast(t *quartet.Twin, f *twin.Forecast, names []string) e
 	if a.ByCalendar {
 		moment = "as the cluster is now"
 	}
-	a.Note("%s, of %s", moment, render.Count(f.Draws, "simulated future"))
+	a.Note("%s, from %s", moment, render.Count(f.Draws, "simulated future"))
 	a.Note("%s", calibrationText(&f.Calibration))
 	for _, n := range f.Notes {
 		a.Note("%s", n)
 	}
 	if len(table.Rows) == 0 {
-		a.Note("nobody waits and nobody runs")
+		a.Note("no job is pending or running")
 	}
 	if a.Format == render.JSON {
 		return render.Document(a.Stdout, forecastDocument(t, f, chosen))
@@ -321,7 +327,7 @@ func chosen(names, all []string) (indices []int, err error) {
 			}
 		}
 		if at < 0 {
-			found = append(found, core.Diagnostic{Summary: fmt.Sprintf("no job %q waits or runs", name), Hint: jobHint(name, all)})
+			found = append(found, core.Diagnostic{Summary: fmt.Sprintf("no job %q is pending or running", name), Hint: jobHint(name, all)})
 			continue
 		}
 		indices = append(indices, at)
@@ -375,7 +381,7 @@ func forecastNumbers(t *quartet.Twin, jobs []twin.JobForecast) render.Table {
 // inText words how long it is until a moment.
 func inText(seconds float64) string {
 	if math.IsInf(seconds, 1) {
-		return "not foreseen"
+		return "unknown"
 	}
 	return "in " + render.Span(max(seconds, 0))
 }
@@ -405,18 +411,18 @@ func aheadText(names map[core.JobID]string, ahead []core.JobID) string {
 	return text
 }
 
-// calibrationText says how well bands held.
+// calibrationText says how many earlier intervals were right.
 func calibrationText(c *twin.Calibration) string {
 	if c.Starts.Resolved+c.Ends.Resolved == 0 {
-		return "no earlier forecast can be judged yet"
+		return "80 % intervals; no earlier forecast could be checked yet"
 	}
 	part := func(of string, c *twin.Coverage) string {
 		if c.Resolved == 0 {
-			return "no " + of + " can be judged yet"
+			return "no " + of + " could be checked yet"
 		}
-		return fmt.Sprintf("%s of %d %s did (median error %s)", render.Percent(c.Ratio()), c.Resolved, of, errorText(c.ErrorRatio))
+		return fmt.Sprintf("%d of %d %s were right (median error %s)", c.Inside, c.Resolved, of, errorText(c.ErrorRatio))
 	}
-	return "80 % of the bands are to hold: " + part("starts", &c.Starts) + ", " + part("ends", &c.Ends)
+	return "80 % intervals; so far " + part("starts", &c.Starts) + ", " + part("ends", &c.Ends)
 }
 
 // errorText words how far medians were off, over the time to come.

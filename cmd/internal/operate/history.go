@@ -19,7 +19,7 @@ import (
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 )
 
-// keptHistory is how many decisions of a recorded run are told of a job, the last ones.
+// keptHistory is how many decisions of a recorded run are kept of a job, the last ones.
 const keptHistory = 50
 
 // decisionLine is a line of decisions.jsonl, as far as it is about a job.
@@ -86,13 +86,44 @@ func readDecisions(dir, job string) (*controlv1.DescribeResponse, error) {
 		if nearest := core.Nearest(job, slices.Sorted(maps.Keys(names))); nearest != "" {
 			hint = fmt.Sprintf("did you mean %q?", nearest)
 		}
-		return nil, cli.Problem(path, fmt.Sprintf("tells of no job %q", job), hint)
+		return nil, cli.Problem(path, fmt.Sprintf("has no job %q", job), hint)
 	}
 	return d, nil
 }
 
 // follow takes in one decision, and where it leaves the job.
 func (l *decisionLine) follow(d *controlv1.DescribeResponse) {
+	one := l.decision()
+	if d.Decisions = append(d.GetDecisions(), one); len(d.GetDecisions()) > keptHistory {
+		d.Decisions = d.GetDecisions()[1:]
+	}
+	j := d.GetJob()
+	switch one.GetWhat() {
+	case core.Tune.String():
+		return
+	case core.JobProgressed.String(): // it begins again
+		j.Message = l.Message
+		j.Failures++
+		return
+	}
+	j.State = stateAfter(one.GetWhat())
+	switch j.GetState() {
+	case core.Running.String():
+		j.Seats = one.GetSeats()
+	case core.Failed.String():
+		j.Seats, j.Message = nil, l.Message
+	default:
+		j.Seats = nil
+	}
+	if j.Reason = l.Reason; one.GetWhat() == core.JobInterrupted.String() {
+		j.Message = l.Message
+		cause, _ := core.ParseCause(l.Cause) // absent from a run of before, and unknown then
+		j.Reason, one.Reason = cause.Reason().String(), cause.Reason().String()
+	}
+}
+
+// decision is the line as a scheduler answers.
+func (l *decisionLine) decision() *controlv1.Decision {
 	one := &controlv1.Decision{
 		Round: l.Round, AtSeconds: l.AtSeconds, What: l.Event + l.Verdict + l.Action, By: l.By, Reason: l.Reason, Message: l.Message,
 		Wanted: l.Wanted, Available: l.Available, Unit: l.Unit, ExpectedSeconds: l.Expected,
@@ -112,38 +143,24 @@ func (l *decisionLine) follow(d *controlv1.DescribeResponse) {
 			BatchPerDevice: l.BatchPerDevice, AccumulationSteps: l.AccumulationSteps, LearningRateFactor: l.LearningRateFactor,
 		}
 	}
-	if d.Decisions = append(d.GetDecisions(), one); len(d.GetDecisions()) > keptHistory {
-		d.Decisions = d.GetDecisions()[1:]
-	}
-	j := d.GetJob()
-	switch one.GetWhat() {
+	return one
+}
+
+// stateAfter is the state of a job after an event, a verdict or a change.
+func stateAfter(what string) string {
+	switch what {
 	case core.JobFinished.String(), core.Finish.String(), core.End.String():
-		j.State = core.Completed.String()
+		return core.Completed.String()
 	case core.JobFailed.String():
-		j.State, j.Message = core.Failed.String(), l.Message
+		return core.Failed.String()
 	case core.JobCancelled.String():
-		j.State = core.Cancelled.String()
+		return core.Cancelled.String()
 	case core.Reject.String():
-		j.State = core.Rejected.String()
+		return core.Rejected.String()
 	case core.Start.String(), core.Move.String():
-		j.State, j.Seats = core.Running.String(), one.GetSeats()
-	case core.Tune.String():
-		return
+		return core.Running.String()
 	case core.Pause.String():
-		j.State = core.Pending.String()
-	case core.JobProgressed.String(): // it begins again
-		j.Message = l.Message
-		j.Failures++
-		return
-	default:
-		j.State = core.Waiting.String()
+		return core.Pending.String()
 	}
-	if j.Reason = l.Reason; one.GetWhat() == core.JobInterrupted.String() {
-		j.Message = l.Message
-		cause, _ := core.ParseCause(l.Cause) // absent from a run of before, and unknown then
-		j.Reason, one.Reason = cause.Reason().String(), cause.Reason().String()
-	}
-	if j.GetState() != core.Running.String() {
-		j.Seats = nil
-	}
+	return core.Waiting.String()
 }

@@ -35,7 +35,7 @@ func FuzzReadDecisions(f *testing.F) {
 			t.Errorf("%d decisions leave the job %q", n, d.GetJob().GetState())
 		}
 		a := &app{&cli.App{Stdout: io.Discard, Format: render.Text}}
-		if err := a.writeExplanation(d, nil); err != nil {
+		if err := a.writeExplanation(d, nil, capacity{}); err != nil {
 			t.Error(err)
 		}
 	})

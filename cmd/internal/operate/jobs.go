@@ -118,34 +118,14 @@ its devices or why it waits have changed.`,
 // watchJobs prints the jobs that a filter chooses, and then those of them that change, until the context ends.
 func (a *app) watchJobs(ctx context.Context, client cluster.Orders, chosen *jobFilter) error {
 	everything := jobFilter{all: true, tenants: chosen.tenants, experiments: chosen.experiments}
-	type look struct {
-		is      string
-		printed bool
-	}
-	last := make(map[string]look)
+	w := jobWatch{chosen: chosen, last: make(map[string]jobLook)}
 	for first := true; ; first = false {
 		jobs, now, err := everything.of(ctx, client)
 		if err != nil {
 			return err
 		}
-		var fresh []*controlv1.Job
-		for _, j := range jobs {
-			is := strings.Join([]string{j.GetState(), j.GetReason(), seats(j.GetSeats())}, "|")
-			was, known := last[j.GetName()]
-			if known && was.is == is {
-				continue
-			}
-			wanted := len(chosen.states) == 0 || slices.Contains(chosen.states, j.GetState())
-			now := look{is, wanted && !(first && !chosen.all && outcomeKnown(j.GetState())) || was.printed} // one that leaves a state is told once more
-			if last[j.GetName()] = now; now.printed {
-				fresh = append(fresh, j)
-			}
-			if !wanted {
-				last[j.GetName()] = look{is, false}
-			}
-		}
-		if first || len(fresh) > 0 {
-			if err := a.writeJobs(fresh, now); err != nil {
+		if changed := w.changed(jobs, first); first || len(changed) > 0 {
+			if err := a.writeJobs(changed, now); err != nil {
 				return err
 			}
 		}
@@ -153,4 +133,36 @@ func (a *app) watchJobs(ctx context.Context, client cluster.Orders, chosen *jobF
 			return err
 		}
 	}
+}
+
+// jobWatch remembers what jobs looked like when they were listed last.
+type jobWatch struct {
+	chosen *jobFilter         // states of the jobs to print
+	last   map[string]jobLook // by name
+}
+
+// jobLook is a job as it was listed last.
+type jobLook struct {
+	is      string // state, reason and devices
+	printed bool   // in a state that is watched
+}
+
+// changed returns the jobs to print: those in a watched state that look different than before, and those that have just left such a state.
+func (w *jobWatch) changed(jobs []*controlv1.Job, first bool) (list []*controlv1.Job) {
+	for _, j := range jobs {
+		is := strings.Join([]string{j.GetState(), j.GetReason(), seats(j.GetSeats())}, "|")
+		was, known := w.last[j.GetName()]
+		if known && was.is == is {
+			continue
+		}
+		watched := len(w.chosen.states) == 0 || slices.Contains(w.chosen.states, j.GetState())
+		endedBefore := first && !w.chosen.all && outcomeKnown(j.GetState())
+		if watched && !endedBefore || was.printed { // a job that leaves a watched state is printed once more
+			list = append(list, j)
+			w.last[j.GetName()] = jobLook{is, watched}
+		} else {
+			w.last[j.GetName()] = jobLook{is, false}
+		}
+	}
+	return list
 }

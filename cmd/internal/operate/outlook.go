@@ -17,30 +17,32 @@ import (
 	"github.com/quartet-sched/quartet/core/twin"
 )
 
-// foretold hands forecasts of a run to those who tell of it.
-type foretold struct {
-	mutex sync.Mutex
-	board *control.Board // nil before there is one
-	live  *metrics.Live
-	tells backend.ForecastReporter // nil where nobody else is told
+// forecastOutlets passes the forecasts of a run on to whatever reports them.
+type forecastOutlets struct {
+	mutex    sync.Mutex
+	board    *control.Board           // answers commands; nil until it exists
+	live     *metrics.Live            // serves metrics
+	reporter backend.ForecastReporter // publishes forecasts in the cluster; nil if the backend does not
 }
 
-func (f *foretold) to(b *control.Board, l *metrics.Live, world core.Backend) {
+// connect sets what reports forecasts from now on.
+func (f *forecastOutlets) connect(b *control.Board, l *metrics.Live, runs core.Backend) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.board, f.live = b, l
-	f.tells, _ = world.(backend.ForecastReporter)
+	f.reporter, _ = runs.(backend.ForecastReporter)
 }
 
-func (f *foretold) take(forecast *twin.Forecast) {
+// publish reports a forecast everywhere.
+func (f *forecastOutlets) publish(forecast *twin.Forecast) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.board != nil {
 		f.board.SetForecasts(outlooksOf(forecast))
 		f.live.SetForecast(metricsOf(forecast))
 	}
-	if f.tells != nil {
-		f.tells.ReportForecasts(expectedOf(forecast))
+	if f.reporter != nil {
+		f.reporter.ReportForecasts(expectedOf(forecast))
 	}
 }
 
@@ -59,8 +61,8 @@ func expectedOf(f *twin.Forecast) []backend.Expected {
 	return all
 }
 
-// not says why the run is not forecast; empty when that is over.
-func (f *foretold) not(why string) {
+// publishNone reports why there is no forecast of the run; an empty reason ends that.
+func (f *forecastOutlets) publishNone(why string) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.board != nil {
@@ -72,21 +74,21 @@ func (f *foretold) not(why string) {
 // metricsOf is a forecast as the metrics have it.
 func metricsOf(f *twin.Forecast) *metrics.Forecast {
 	judged := func(c twin.Coverage) metrics.Judged { return metrics.Judged{Bands: c.Resolved, Held: c.Inside} }
-	told := &metrics.Forecast{AtSeconds: f.AtSeconds, Starts: judged(f.Calibration.Starts), Ends: judged(f.Calibration.Ends)}
+	all := &metrics.Forecast{AtSeconds: f.AtSeconds, Starts: judged(f.Calibration.Starts), Ends: judged(f.Calibration.Ends)}
 	for i := range f.Jobs[:min(len(f.Jobs), metrics.MostForecastJobs)] {
 		j := &f.Jobs[i]
 		add := func(moment string, b twin.Band) {
-			told.Jobs = append(told.Jobs, metrics.Expected{ID: j.ID, Job: j.Name, Moment: moment, Low: known(b.Low), Median: known(b.Median), High: known(b.High)})
+			all.Jobs = append(all.Jobs, metrics.Expected{ID: j.ID, Job: j.Name, Moment: moment, Low: known(b.Low), Median: known(b.Median), High: known(b.High)})
 		}
 		if !j.Running {
 			add("start", j.Start)
 		}
 		add("end", j.End)
 	}
-	return told
+	return all
 }
 
-// known is NaN for what is not foreseen.
+// known is NaN for a time that is unknown.
 func known(seconds float64) float64 {
 	if math.IsInf(seconds, 0) {
 		return math.NaN()
@@ -127,23 +129,26 @@ func expected(j *controlv1.Job, now float64) string {
 	case o == nil && outcomeKnown(j.GetState()):
 		return ""
 	case o == nil: // it came since, or is still to come
-		return notForeseen
+		return unknownTime
 	}
 	what, band := "end", o.GetEnd()
 	if j.GetState() != core.Running.String() && o.GetStart() != nil {
 		what, band = "start", o.GetStart()
 	}
+	if vague(j, band, now) {
+		return what + " " + unknownTime
+	}
 	return what + " " + wordBand(band, now)
 }
 
-const notForeseen = "not foreseen"
+const unknownTime = "unknown"
 
 // wordBand words a band as time from now on.
 func wordBand(b *controlv1.Band, now float64) string {
 	from := func(x *float64) string { return render.Span(max(*x-now, 0)) }
 	switch {
 	case b == nil || b.Low == nil:
-		return notForeseen
+		return unknownTime
 	case b.High == nil:
 		return "in " + from(b.Low) + " or later"
 	case *b.High <= now:
@@ -152,14 +157,27 @@ func wordBand(b *controlv1.Band, now float64) string {
 	return "in " + from(b.Low) + " to " + from(b.High)
 }
 
-// foreseen reports whether something is expected of some of the jobs.
-func foreseen(jobs []*controlv1.Job) bool {
+// vagueRatio is how many times as far away the upper end of an interval is as the lower one from which on it says nothing.
+const vagueRatio = 100
+
+// vague reports whether the forecast of a time says nothing: its interval is very wide, the job declares no duration, and no earlier forecast
+// shows how such intervals turn out.
+func vague(j *controlv1.Job, b *controlv1.Band, now float64) bool {
+	if b == nil || b.Low == nil || b.High == nil || j.GetTotalWork() > 0 || j.GetOutlook().GetJudged() > 0 {
+		return false
+	}
+	low, high := *b.Low-now, *b.High-now
+	return low > 0 && high > vagueRatio*low
+}
+
+// anyForecast reports whether there is a forecast of some of the jobs.
+func anyForecast(jobs []*controlv1.Job) bool {
 	return slices.ContainsFunc(jobs, func(j *controlv1.Job) bool { return j.GetOutlook() != nil })
 }
 
 // expectedColumns tell what is expected of jobs, where something is of some: to people in words, to programs with a column for each moment.
 func expectedColumns(m *moreColumns[*controlv1.Job], jobs []*controlv1.Job, words bool, now float64) {
-	if !foreseen(jobs) {
+	if !anyForecast(jobs) {
 		return
 	}
 	if words {
@@ -187,33 +205,49 @@ func expectedColumns(m *moreColumns[*controlv1.Job], jobs []*controlv1.Job, word
 	moments("expected_end", (*controlv1.Outlook).GetEnd)
 }
 
-// outlookLines word what is expected of a job, for describe and explain.
+// outlookLines word the forecast of a job, for describe and explain.
 func outlookLines(j *controlv1.Job, now float64, line func(name, value string)) {
 	o := j.GetOutlook()
 	if o == nil {
 		return
 	}
 	moment := func(name string, b *controlv1.Band) {
-		text := wordBand(b, now)
-		if text != notForeseen {
-			text = "expected " + text
+		switch text := wordBand(b, now); {
+		case vague(j, b, now):
+			line(name, unknownTime+" (no earlier forecast could be checked, and the job declares no duration; set seconds: in the job file)")
+		case text == unknownTime:
+			line(name, text)
+		default:
+			line(name, "expected "+text)
 		}
-		line(name, text)
 	}
 	if o.GetStart() != nil && j.GetState() != core.Running.String() {
 		moment("start", o.GetStart())
 		line("position", position(o))
 	}
 	moment("end", o.GetEnd())
-	line("foreseen", fmt.Sprintf("%s ago; %s", render.Span(max(now-o.GetAtSeconds(), 0)), wordJudged(o)))
+	line("forecast", fmt.Sprintf("made %s ago. 80 %% intervals; %s.", render.Span(max(now-o.GetAtSeconds(), 0)), wordJudged(o)))
+}
+
+// outlookSentence is a line of outlookLines as explain writes it; empty for an unknown value.
+func outlookSentence(name, value string) string {
+	switch {
+	case value == "":
+		return ""
+	case name == "forecast":
+		return "Forecast " + value + "\n"
+	case name == "position":
+		return "Position in the queue: " + value + "\n"
+	}
+	return fmt.Sprintf("Expected %s: %s\n", name, strings.TrimPrefix(value, "expected "))
 }
 
 // oldForecast is the age in seconds from which on a list of jobs says how old its forecast is.
 const oldForecast = 180
 
-// listForesight says how to take what a list expects of its jobs; empty where nothing is expected of any.
+// listForesight says how old the forecasts in a list of jobs are and what their intervals mean; empty without forecasts.
 func listForesight(jobs []*controlv1.Job, now float64) string {
-	if !foreseen(jobs) {
+	if !anyForecast(jobs) {
 		return ""
 	}
 	at := math.Inf(1)
@@ -222,11 +256,11 @@ func listForesight(jobs []*controlv1.Job, now float64) string {
 			at = min(at, o.GetAtSeconds())
 		}
 	}
-	text := "Expected by simulations"
+	text := "Forecast by simulation"
 	if age := now - at; age > oldForecast {
-		text += " " + render.Span(age) + " ago"
+		text += ", made " + render.Span(age) + " ago"
 	}
-	return text + "; bands are to hold for 80 % of jobs."
+	return text + ". 80 % intervals."
 }
 
 // position words the place of a job among those that wait.
@@ -245,10 +279,10 @@ func position(o *controlv1.Outlook) string {
 	return text
 }
 
-// wordJudged says how well such bands held so far.
+// wordJudged says how many such intervals were right so far.
 func wordJudged(o *controlv1.Outlook) string {
 	if o.GetJudged() == 0 {
-		return "bands are to hold for 80 % of jobs, and none can be judged yet"
+		return "none could be checked yet"
 	}
-	return fmt.Sprintf("bands are to hold for 80 %% of jobs, and held in %s of %d", render.Percent(float64(o.GetHeld())/float64(o.GetJudged())), o.GetJudged())
+	return fmt.Sprintf("so far %d of %d were right", o.GetHeld(), o.GetJudged())
 }

@@ -31,7 +31,7 @@ func (a *app) planCommand() *cobra.Command {
 		Use:   "plan",
 		Short: "Show what the next round would do, without doing it",
 		Long: `Asks the running scheduler for all that it knows, repeats its rounds in this process, and holds
-one more: what that decides is shown, and nobody is told. With -f or --jobs it shows the first
+one more: what that decides is shown, and the scheduler does not act on it. With -f or --jobs it shows the first
 round of a run or a simulation that has not begun.
 
 The files that the config of the run names must be where they were: plan is for the folder in
@@ -206,7 +206,7 @@ func (a *app) installedBackend(ctx context.Context, on cluster.Cluster) (setting
 		Backend struct{ Config map[string]any }
 	}
 	if err := yaml.Unmarshal([]byte(text), &installed); err != nil || installed.Backend.Config == nil {
-		return "{}", nil //nolint:nilerr // who reads it is told when it decides
+		return "{}", nil //nolint:nilerr // its reader reports it when it decides
 	}
 	flow, err := json.Marshal(installed.Backend.Config)
 	return string(flow), err
@@ -232,7 +232,7 @@ func (a *app) plan(ctx context.Context, config *configs.Config, snapshot string)
 	}
 	table := planTable(p)
 	if len(table.Rows) == 0 {
-		a.Note("the next round changes nothing, and nobody waits")
+		a.Note("the next round changes nothing, and no job is pending")
 	}
 	return table.Write(a.Stdout, a.Format)
 }
@@ -251,9 +251,9 @@ func planTable(p *quartet.Plan) render.Table {
 		if j.State == core.Running {
 			continue
 		}
-		v, told := p.Verdicts[j.ID]
+		v, decided := p.Verdicts[j.ID]
 		why := j.WaitingReason.String()
-		if told && v.Reason == j.WaitingReason {
+		if decided && v.Reason == j.WaitingReason {
 			why = v.Explain()
 		}
 		t.Rows = append(t.Rows, []any{j.Name, "wait", replicasOf(nil), "", "", why, v.By})

@@ -80,7 +80,7 @@ func (r *reloading) reload(ctx context.Context) error {
 
 // refuse tells why a config is not used, a line for each problem of it.
 func (r *reloading) refuse(err error) {
-	const message = "the new config is not used, the run goes on as it was"
+	const message = "the new config is not used; the run keeps the old one"
 	problems, ok := errors.AsType[core.Diagnostics](err)
 	if !ok {
 		r.log.Error(message, "error", err)

@@ -142,28 +142,24 @@ func (a *app) writeDescription(d *controlv1.DescribeResponse, pods []cluster.Pod
 	return podsTable(pods).Write(a.Stdout, a.Format)
 }
 
-// writeExplanation tells why a job is where it is, and what was decided before, the latest first.
-// inFront lists the jobs whose turn it waits for, as far as that is known.
-func (a *app) writeExplanation(d *controlv1.DescribeResponse, inFront []string) error {
+// writeExplanation writes why a job is in its state, and what was decided before, the latest first.
+// inFront lists the jobs that it is queued behind, and c is how many GPUs there are; both as far as they are known.
+func (a *app) writeExplanation(d *controlv1.DescribeResponse, inFront []string, c capacity) error {
 	decisions := reversed(d.GetDecisions())
 	switch a.Format {
 	case render.JSON:
 		return a.writeDocument(render.Table{
 			Columns: []render.Column{{Name: "job"}, {Name: "state"}, {Name: "reason"}, {Name: "explanation"}},
-			Rows:    [][]any{{d.GetJob().GetName(), d.GetJob().GetState(), d.GetJob().GetReason(), explain(d)}},
+			Rows:    [][]any{{d.GetJob().GetName(), d.GetJob().GetState(), d.GetJob().GetReason(), explain(d, c)}},
 		}, nil, decisions)
 	case render.CSV:
 		return decisionsTable(decisions).Write(a.Stdout, a.Format)
 	}
-	text := explain(d) + "\n"
+	text := explain(d, c) + "\n"
 	if len(inFront) > 0 {
 		text += "in front of it: " + strings.Join(inFront, ", ") + "\n"
 	}
-	outlookLines(d.GetJob(), d.GetNowSeconds(), func(name, value string) {
-		if value != "" {
-			text += fmt.Sprintf("%s: %s\n", name, value)
-		}
-	})
+	outlookLines(d.GetJob(), d.GetNowSeconds(), func(name, value string) { text += outlookSentence(name, value) })
 	if waited := wordWaits(waits(d.GetDecisions(), d.GetNowSeconds())); waited != "" && !(a.ByCalendar && d.GetJob().FirstStartSeconds != nil) { // a cluster keeps no more than the last wait
 		text += waited + "\n"
 	}
@@ -297,69 +293,6 @@ func wordVerdict(d *controlv1.Decision) string {
 	return core.Verdict{Reason: reason, Message: d.GetMessage(), Wanted: d.GetWanted(), Available: d.GetAvailable(), Unit: d.GetUnit(), ExpectedSeconds: d.GetExpectedSeconds()}.Explain()
 }
 
-// evident puts a verdict with evidence before the change of the same round and reason that has none: the stop of a job on a
-// drained node says less than what it misses, and that a job was finished or paused says less than by which report.
-func evident(latestFirst []*controlv1.Decision) []*controlv1.Decision {
-	for i, d := range latestFirst[:max(len(latestFirst)-1, 0)] {
-		next := latestFirst[i+1]
-		reviewed := d.GetWhat() == core.Finish.String() || d.GetWhat() == core.Pause.String()
-		more := d.GetUnit() == "" && next.GetUnit() != "" || reviewed && d.GetMessage() == "" && next.GetMessage() != ""
-		if more && next.GetRound() == d.GetRound() && next.GetReason() == d.GetReason() {
-			latestFirst[i], latestFirst[i+1] = next, d
-		}
-	}
-	return latestFirst
-}
-
-// explain is one sentence on why a job is where it is.
-func explain(d *controlv1.DescribeResponse) string {
-	j := d.GetJob()
-	said := ""
-	for _, one := range evident(reversed(d.GetDecisions())) {
-		if j.GetReason() != "" && one.GetReason() == j.GetReason() {
-			said = ": " + wordVerdict(one)
-			if one.GetBy() != "" {
-				said += ", said " + one.GetBy()
-			}
-			if one.GetRound() > 0 { // a cluster does not keep it of a verdict
-				said += fmt.Sprintf(" in round %d", one.GetRound())
-			}
-			break
-		}
-	}
-	if said == "" && j.GetReason() != "" {
-		said = ": " + j.GetReason()
-	}
-	switch j.GetState() {
-	case submittedState:
-		if in := j.GetSubmitSeconds() - d.GetNowSeconds(); comes(j) && in > 0 {
-			return fmt.Sprintf("%q comes at %s, in %s", j.GetName(), render.Span(j.GetSubmitSeconds()), render.Span(in))
-		}
-		return fmt.Sprintf("%q was taken in; the first round after its moment of submission will see it", j.GetName())
-	case core.Pending.String():
-		return fmt.Sprintf("%q awaits admission%s", j.GetName(), said)
-	case core.Waiting.String():
-		return fmt.Sprintf("%q waits for devices%s", j.GetName(), said)
-	case startingState:
-		return fmt.Sprintf("%q starts on %s%s", j.GetName(), seats(j.GetSeats()), said)
-	case stoppingState:
-		return fmt.Sprintf("%q stops%s", j.GetName(), said)
-	case suspendedState:
-		return fmt.Sprintf("%q is suspended by its owner%s", j.GetName(), said)
-	case core.Running.String():
-		if where := seats(j.GetSeats()); where != "" {
-			said = " on " + where
-		}
-		return fmt.Sprintf("%q runs%s", j.GetName(), said)
-	case core.Rejected.String():
-		return fmt.Sprintf("%q was rejected%s", j.GetName(), said)
-	case core.Completed.String():
-		return fmt.Sprintf("%q has ended: %s%s", j.GetName(), j.GetState(), said) // why it was ended before its time, if it was
-	default:
-		return strings.TrimSuffix(fmt.Sprintf("%q has ended: %s: %s", j.GetName(), j.GetState(), failure(j)), ": ")
-	}
-}
-
 // failure is why a job failed.
 func failure(j *controlv1.Job) string {
 	if j.GetState() != core.Failed.String() {
@@ -393,14 +326,7 @@ func (a *app) introduce(d *controlv1.DescribeResponse) error {
 	line("experiment", j.GetExperiment())
 	line("command", strings.Join(j.GetCommand(), " "))
 	if j.Id != nil {
-		replicas := fmt.Sprintf("%d asked for", j.GetRequested())
-		if j.GetMinReplicas() != j.GetMaxReplicas() {
-			replicas += fmt.Sprintf(", %d to %d possible", j.GetMinReplicas(), j.GetMaxReplicas())
-		}
-		if n := held(j); n > 0 {
-			replicas += fmt.Sprintf(", %d held", n)
-		}
-		line("replicas", replicas)
+		line("replicas", replicasText(j))
 	}
 	line("each has", demand(j))
 	line("devices", seats(j.GetSeats()))
@@ -430,6 +356,25 @@ func (a *app) introduce(d *controlv1.DescribeResponse) error {
 	if j.FinishSeconds == nil {
 		line("forecast", d.GetNotForecast())
 	}
+	measurementLines(j, line)
+	_, err := io.WriteString(a.Stdout, text.String())
+	return err
+}
+
+// replicasText says how many replicas a job asks for, may have and has.
+func replicasText(j *controlv1.Job) string {
+	text := fmt.Sprintf("%d asked for", j.GetRequested())
+	if j.GetMinReplicas() != j.GetMaxReplicas() {
+		text += fmt.Sprintf(", %d to %d possible", j.GetMinReplicas(), j.GetMaxReplicas())
+	}
+	if n := held(j); n > 0 {
+		text += fmt.Sprintf(", %d held", n)
+	}
+	return text
+}
+
+// measurementLines word what a job measured last.
+func measurementLines(j *controlv1.Job, line func(name, value string)) {
 	if m := j.GetMeasurement(); m != nil {
 		line("measured", fmt.Sprintf("%s a step on %s, %s, batch %d per device",
 			render.Span(m.GetStepSeconds()), render.Count(int(m.GetReplicas()), "replica"), render.Count(int(m.GetNodes()), "node"), m.GetBatchPerDevice()))
@@ -437,8 +382,6 @@ func (a *app) introduce(d *controlv1.DescribeResponse) error {
 	if g := j.GetGradients(); g != nil {
 		line("gradients", fmt.Sprintf("squared norm %.4g, variance %.4g", g.GetSquare(), g.GetVariance()))
 	}
-	_, err := io.WriteString(a.Stdout, text.String())
-	return err
 }
 
 func held(j *controlv1.Job) int {

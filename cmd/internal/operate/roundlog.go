@@ -40,7 +40,7 @@ func (l *roundLog) ObserveRound(r *core.Report) error {
 		"running", active-r.View.Waiting, "devices_used", r.DevicesUsed, "devices_usable", r.View.Devices, "changes", len(r.Changes))
 	for i := range r.Verdicts {
 		v := &r.Verdicts[i]
-		log.Debug("job told", "job", nameOf(r, v.Job), "verdict", v.Code.String(), "why", v.Explain(), "component", v.By)
+		log.Debug("verdict", "job", nameOf(r, v.Job), "verdict", v.Code.String(), "why", v.Explain(), "component", v.By)
 	}
 	return nil
 }

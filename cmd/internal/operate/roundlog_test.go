@@ -24,8 +24,8 @@ func parsed(t *testing.T, stderr *bytes.Buffer, args ...string) (*app, error) {
 	return a, c.ParseFlags(args)
 }
 
-// told are rounds in which everything happens that is logged.
-func told() []*core.Report {
+// eventfulRounds are rounds in which everything happens that is logged.
+func eventfulRounds() []*core.Report {
 	cluster := coretest.MakeCluster().Nodes(2, "t4", 2).Obj()
 	jobs := coretest.MakeView(cluster).Jobs(coretest.MakeJob("a").Replicas(3), coretest.MakeJob("b"), coretest.MakeJob("c"), coretest.MakeJob("d")).Obj().Jobs
 	a, b, c, d := jobs[0], jobs[1], jobs[2], jobs[3]
@@ -63,7 +63,7 @@ func told() []*core.Report {
 	}
 }
 
-func TestRoundLogTellsTheStoryOfJobs(t *testing.T) {
+func TestRoundLogReportsWhatHappensToJobs(t *testing.T) {
 	story := []string{
 		`level=INFO msg="job submitted" round=1 job=a replicas=3`,
 		`level=INFO msg="job submitted" round=1 job=b replicas=1`,
@@ -82,7 +82,7 @@ func TestRoundLogTellsTheStoryOfJobs(t *testing.T) {
 	}
 	rounds := []string{
 		`level=DEBUG msg="round held" round=1 time_seconds=60 active=2 waiting=1 running=1 devices_used=3 devices_usable=4 changes=2`,
-		`level=DEBUG msg="job told" round=1 job=c verdict=reject why=exceeds_cluster component=pipeline`,
+		`level=DEBUG msg=verdict round=1 job=c verdict=reject why=exceeds_cluster component=pipeline`,
 		`level=DEBUG msg="round held" round=2 time_seconds=120 active=2 waiting=1 running=1 devices_used=1 devices_usable=4 changes=3`,
 		`level=DEBUG msg="round held" round=3 time_seconds=180 active=1 waiting=1 running=0 devices_used=0 devices_usable=4 changes=0`,
 	}
@@ -103,7 +103,7 @@ func TestRoundLogTellsTheStoryOfJobs(t *testing.T) {
 				t.Fatal(err)
 			}
 			l := &roundLog{log: a.Logger(), now: func() bool { return tc.now }}
-			for _, r := range told() {
+			for _, r := range eventfulRounds() {
 				if err := l.ObserveRound(r); err != nil {
 					t.Fatal(err)
 				}
@@ -126,7 +126,7 @@ func TestRoundLogIsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &roundLog{log: a.Logger(), now: func() bool { return true }}
-	for _, r := range told() {
+	for _, r := range eventfulRounds() {
 		if err := l.ObserveRound(r); err != nil {
 			t.Fatal(err)
 		}

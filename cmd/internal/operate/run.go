@@ -44,15 +44,15 @@ of the config are shares of this machine. The backend of a config for the simula
 policies that must know how much work is left need jobs that declare it, and say so.
 
 With jobs of its own, those of a job file or of a trace, a run ends when all jobs have ended;
-without, it goes on until it is stopped. Either way quartet submit gives it jobs, and jobs,
+without, it runs until it is stopped. Either way quartet submit gives it jobs, and jobs,
 describe, explain, plan, logs, cancel, drain and undrain operate it.
 
 The jobs of a trace have no commands: something stands in for them, and --speedup lets the time
 of the run pass faster than that of the machine.
 
-A run whose scheduler was killed goes on where it was when it is run again: its jobs have run on
+A run whose scheduler was killed resumes where it stopped when it is run again: its jobs have run on
 meanwhile. SIGINT and SIGTERM stop the jobs, write the results up to then and exit 130; run again,
-it goes on too. docs/run.md tells of job files, folders and failures.`,
+it resumes too. docs/run.md describes job files, folders and failures.`,
 		Example: `  quartet run
   quartet run --jobs jobs.yaml
   quartet run -f my.yaml --jobs jobs.yaml -o json
@@ -69,7 +69,7 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
 			if err := f.bind(c.Context()); err != nil {
 				return err
 			}
-			return f.run(c.Context(), a, config, &realRun{
+			return f.run(c.Context(), a, config, &liveRun{
 				fresh: f.fresh, serve: &f.serveFlags, metrics: &f.metricsFlags, files: f.Files,
 				load: func(ctx context.Context) (*configs.Config, error) { return f.load(ctx, a) },
 			})
@@ -91,11 +91,11 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
 }
 
 // run runs a config on real machines, lets people watch it and give it orders, and prints what came of it.
-func (f *runFlags) run(ctx context.Context, a *app, config *configs.Config, real *realRun) error {
-	c := outcome.Composition(a.App, config, func(s quartet.Session) (quartet.Attachment, error) { return a.operate(s, real) })
-	c.Fresh, c.OnForecast, c.NoForecastReason = real.fresh, real.foretold.take, real.foretold.not
+func (f *runFlags) run(ctx context.Context, a *app, config *configs.Config, run *liveRun) error {
+	c := outcome.Composition(a.App, config, func(s quartet.Session) (quartet.Attachment, error) { return a.operate(s, run) })
+	c.Fresh, c.OnForecast, c.NoForecastReason = run.fresh, run.outlets.publish, run.outlets.publishNone
 	c.Follow = func(ctx context.Context, t quartet.Takeover) (stop func()) {
-		return (&reloading{takeover: t, load: real.load, files: followFiles(real.files), log: a.Logger()}).follow(ctx)
+		return (&reloading{takeover: t, load: run.load, files: followFiles(run.files), log: a.Logger()}).follow(ctx)
 	}
 	return f.Complete(ctx, a.App, c, c.Run)
 }
@@ -112,7 +112,7 @@ func (f *runFlags) release() {
 
 // load reads the config with a real backend and the jobs that the flags name.
 func (f *runFlags) load(ctx context.Context, a *app) (*configs.Config, error) {
-	c, err := f.loadReal(ctx, a)
+	c, err := f.loadLive(ctx, a)
 	return c, hintNeeds(withoutPaths(err, "--name", "--speedup"))
 }
 
@@ -130,40 +130,17 @@ func withoutPaths(err error, flags ...string) error {
 	return found
 }
 
-func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error) {
+// loadLive reads the config; one for the simulator gets the local backend.
+func (f *runFlags) loadLive(ctx context.Context, a *app) (*configs.Config, error) {
 	if err := f.ConfigFlags.Discover(a.App); err != nil { // once: a run stays with the files that it began with
 		return nil, err
 	}
 	flags := cli.ConfigFlags{Files: f.Files, Sets: f.Sets, Usual: f.Usual}
-	set := func(flag, assignment string) {
-		flags.Flags = append(flags.Flags, configs.Flag{Name: flag, Set: assignment})
-	}
-	if f.jobs != "" {
-		path, err := json.Marshal(f.jobs)
-		if err != nil {
-			return nil, err
-		}
-		set("--jobs", "workload=null")
-		set("--jobs", fmt.Sprintf("workload={type: jobs, config: {path: %s}}", path))
-		set("--jobs", "sample.window={first_job: 0, jobs: 0, from: 0s, span: 0s, quiet: 0s}") // of the workload that the jobs take the place of
-	}
-	if f.name != "" {
-		name, err := json.Marshal(f.name)
-		if err != nil {
-			return nil, err
-		}
-		set("--name", fmt.Sprintf("name=%s", name))
+	if err := f.replaceJobsAndName(&flags); err != nil {
+		return nil, err
 	}
 	if f.discover {
-		found, err := device.Discover(ctx)
-		if err != nil {
-			return nil, err
-		}
-		nodes, err := nodesOf(found)
-		if err != nil {
-			return nil, err
-		}
-		cluster, err := clusterFlags(nodes)
+		cluster, err := discoveredCluster(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -177,28 +154,75 @@ func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error
 	if err != nil {
 		return nil, err
 	}
-	_, real := opener.(backend.Durable)
-	if real && !f.discover && !f.sped {
+	_, live := opener.(backend.Durable)
+	if live && !f.discover && !f.sped {
 		return c, nil
 	}
-	if !real {
-		set("run", "backend=null")
-		set("run", fmt.Sprintf("backend={type: local, config: {declared: %t}}", f.jobs == "" && isTrace(c)))
-		if simulated, is := c.Backend.Config.(*sim.Config); is && len(simulated.Pools) > 0 && !f.discover {
-			pools, err := poolSettings(simulated.Pools)
-			if err != nil {
-				return nil, err
-			}
-			set("run", "backend.config.pools="+pools)
+	if !live {
+		if err := f.replaceBackend(&flags, c); err != nil {
+			return nil, err
 		}
 	}
 	if f.discover {
 		flags.Flags = append(flags.Flags, discovered)
 	}
 	if f.sped {
-		set("--speedup", fmt.Sprintf("backend.config.speedup=%v", f.speedup))
+		setBy(&flags, "--speedup", fmt.Sprintf("backend.config.speedup=%v", f.speedup))
 	}
 	return flags.Load(ctx, a.App, f.Out)
+}
+
+// setBy adds an assignment that a flag of the command stands for.
+func setBy(flags *cli.ConfigFlags, flag, assignment string) {
+	flags.Flags = append(flags.Flags, configs.Flag{Name: flag, Set: assignment})
+}
+
+// replaceJobsAndName puts the job file of --jobs in the place of the workload, and sets --name.
+func (f *runFlags) replaceJobsAndName(flags *cli.ConfigFlags) error {
+	if f.jobs != "" {
+		path, err := json.Marshal(f.jobs)
+		if err != nil {
+			return err
+		}
+		setBy(flags, "--jobs", "workload=null")
+		setBy(flags, "--jobs", fmt.Sprintf("workload={type: jobs, config: {path: %s}}", path))
+		setBy(flags, "--jobs", "sample.window={first_job: 0, jobs: 0, from: 0s, span: 0s, quiet: 0s}") // of the workload that the jobs take the place of
+	}
+	if f.name != "" {
+		name, err := json.Marshal(f.name)
+		if err != nil {
+			return err
+		}
+		setBy(flags, "--name", fmt.Sprintf("name=%s", name))
+	}
+	return nil
+}
+
+// discoveredCluster is the cluster of --discover: this machine with its devices.
+func discoveredCluster(ctx context.Context) ([]configs.Flag, error) {
+	found, err := device.Discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := nodesOf(found)
+	if err != nil {
+		return nil, err
+	}
+	return clusterFlags(nodes)
+}
+
+// replaceBackend puts the local backend in the place of the simulator of a config, with the pools that it simulates.
+func (f *runFlags) replaceBackend(flags *cli.ConfigFlags, c *configs.Config) error {
+	setBy(flags, "run", "backend=null")
+	setBy(flags, "run", fmt.Sprintf("backend={type: local, config: {declared: %t}}", f.jobs == "" && isTrace(c)))
+	if simulated, is := c.Backend.Config.(*sim.Config); is && len(simulated.Pools) > 0 && !f.discover {
+		pools, err := poolSettings(simulated.Pools)
+		if err != nil {
+			return err
+		}
+		setBy(flags, "run", "backend.config.pools="+pools)
+	}
+	return nil
 }
 
 // poolSettings is how nodes of pools come and go, as a config has it.
@@ -220,12 +244,12 @@ func isTrace(c *configs.Config) bool {
 	return !slices.Contains([]string{"workload/jobs", "workload/submitted", "workload/tuning"}, c.Workload.ID)
 }
 
-// realRun says how a run on real machines begins.
-type realRun struct {
-	fresh    bool
-	serve    *serveFlags
-	metrics  *metricsFlags
-	foretold foretold
-	files    []string                                       // of the config
-	load     func(context.Context) (*configs.Config, error) // it as it is now
+// liveRun says how a live run begins, and what serves it.
+type liveRun struct {
+	fresh   bool
+	serve   *serveFlags
+	metrics *metricsFlags
+	outlets forecastOutlets
+	files   []string                                       // of the config
+	load    func(context.Context) (*configs.Config, error) // it as it is now
 }

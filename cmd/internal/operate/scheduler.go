@@ -60,7 +60,7 @@ func (f *serveFlags) bind(ctx context.Context) (err error) {
 		return nil
 	}
 	f.bound, err = control.ListenTLS(ctx, f.listen, f.TLSFiles)
-	if _, told := errors.AsType[core.Diagnostics](err); err == nil || told {
+	if _, positioned := errors.AsType[core.Diagnostics](err); err == nil || positioned {
 		return err
 	}
 	return cli.Problem("--listen", err.Error(), "give a free HOST:PORT")

@@ -28,7 +28,7 @@ func (a *app) uiCommand() *cobra.Command {
 		Long: `Serves the pages of a folder of runs, or of one run, on the loopback of this machine until it is interrupted. The
 address that it prints holds a token: nobody else can read. There is nothing to change there.
 
-The page of a run that goes on is that of quartet report as far as the run has come, and follows it to its end.`,
+The page of a live run is that of quartet report as far as the run has come, and follows it to its end.`,
 		Example: `  quartet ui
   quartet ui runs/default`,
 		Args: cobra.MaximumNArgs(1),
@@ -115,8 +115,8 @@ func (w watched) SoFar(ctx context.Context) (*report.SoFar, error) {
 	return ui.ReadSoFar(ctx, string(w))
 }
 
-// Job asks for what `quartet explain` tells.
-func (w watched) Job(ctx context.Context, name string) (*ui.Told, error) {
+// Job asks for what `quartet explain` shows.
+func (w watched) Job(ctx context.Context, name string) (*ui.Details, error) {
 	client, err := control.Dial(ctx, string(w))
 	if err != nil {
 		return nil, err
@@ -126,18 +126,18 @@ func (w watched) Job(ctx context.Context, name string) (*ui.Told, error) {
 	if err != nil {
 		return nil, err
 	}
-	return toldOf(d), nil
+	return detailsOf(d), nil
 }
 
-// toldOf is what a scheduler told of a job.
-func toldOf(d *controlv1.DescribeResponse) *ui.Told {
+// detailsOf is what a scheduler knows of a job, as the page shows it.
+func detailsOf(d *controlv1.DescribeResponse) *ui.Details {
 	j := d.GetJob()
-	told := &ui.Told{Decisions: [][2]any{}, Facts: [][2]string{
+	details := &ui.Details{Decisions: [][2]any{}, Facts: [][2]string{
 		{"state", j.GetState()},
 		{"why", j.GetReason()},
 	}}
-	outlookLines(j, d.GetNowSeconds(), func(name, value string) { told.Facts = append(told.Facts, [2]string{name, value}) })
-	told.Facts = append(told.Facts, [][2]string{
+	outlookLines(j, d.GetNowSeconds(), func(name, value string) { details.Facts = append(details.Facts, [2]string{name, value}) })
+	details.Facts = append(details.Facts, [][2]string{
 		{"tenant", j.GetTenant()},
 		{"application", j.GetApplication()},
 		{"experiment", j.GetExperiment()},
@@ -148,10 +148,10 @@ func toldOf(d *controlv1.DescribeResponse) *ui.Told {
 		{"last trouble", j.GetMessage()},
 	}...)
 	for _, m := range j.GetMetrics() {
-		told.Facts = append(told.Facts, [2]string{m.GetName(), fmt.Sprintf("%s at step %s, from %s to %s in %d reports", short(m.GetValue()), short(m.GetStep()), short(m.GetLowest()), short(m.GetHighest()), m.GetReports())})
+		details.Facts = append(details.Facts, [2]string{m.GetName(), fmt.Sprintf("%s at step %s, from %s to %s in %d reports", short(m.GetValue()), short(m.GetStep()), short(m.GetLowest()), short(m.GetHighest()), m.GetReports())})
 	}
 	for _, decision := range d.GetDecisions() {
-		told.Decisions = append(told.Decisions, [2]any{decision.GetAtSeconds(), strings.TrimSpace(decision.GetWhat() + " " + because(decision))})
+		details.Decisions = append(details.Decisions, [2]any{decision.GetAtSeconds(), strings.TrimSpace(decision.GetWhat() + " " + because(decision))})
 	}
-	return told
+	return details
 }

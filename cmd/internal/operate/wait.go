@@ -74,7 +74,7 @@ func (a *app) waitFor(ctx context.Context, client cluster.Orders, names []string
 				continue
 			}
 			ended[j.GetState()]++
-			if err := a.tellOutcome(j); err != nil {
+			if err := a.writeOutcome(j); err != nil {
 				return err
 			}
 		}
@@ -99,8 +99,8 @@ func outcomeKnown(state string) bool {
 	return ended
 }
 
-// tellOutcome prints a job that has ended.
-func (a *app) tellOutcome(j *controlv1.Job) error {
+// writeOutcome prints a job that has ended.
+func (a *app) writeOutcome(j *controlv1.Job) error {
 	t := render.Table{Columns: []render.Column{{Name: "job"}, {Name: "state"}, {Name: "message"}}, Rows: [][]any{{j.GetName(), j.GetState(), failure(j)}}}
 	if a.Format != render.Text && a.Format != render.Wide {
 		return t.Write(a.Stdout, a.Format)

@@ -13,7 +13,7 @@ import (
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 )
 
-// wait is how long a job waited for one reason.
+// wait is how long a job was pending for one reason.
 type wait struct {
 	reason  string
 	seconds float64
@@ -50,18 +50,29 @@ func waits(decisions []*controlv1.Decision, nowSeconds float64) (list []wait) {
 	return list
 }
 
-// wordWaits is one line on how long a job waited, for what; empty when it did not.
+// wordWaits says how long a job was pending for which reason; empty if it never was.
 func wordWaits(list []wait) string {
 	total := 0.0
 	var parts []string
 	for _, w := range list {
 		total += w.seconds
-		parts = append(parts, cmp.Or(w.reason, "the next round")+" "+render.Span(w.seconds))
+		parts = append(parts, render.Span(w.seconds)+" "+waitWords(w.reason))
 	}
 	if total == 0 {
 		return ""
 	}
-	return fmt.Sprintf("waited %s: %s", render.Span(total), strings.Join(parts, ", "))
+	return fmt.Sprintf("Pending for %s: %s.", render.Span(total), strings.Join(parts, ", "))
+}
+
+// waitWords says what a job was pending for.
+func waitWords(reason string) string {
+	if reason == "" {
+		return "for the next round"
+	}
+	if r, known := core.ParseReason(reason); known {
+		return reasonWords(r).wait
+	}
+	return "for " + reason
 }
 
 // inFront lists the jobs whose turn a job waits for that is blocked by earlier ones: those that wait for something else.

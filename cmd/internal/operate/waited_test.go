@@ -25,15 +25,15 @@ func TestHowLongAJobWaited(t *testing.T) {
 				d(150, "tune", ""), d(200, "stop", "preempted_by_priority"), d(220, "defer", "waiting_for_devices"),
 			},
 			260,
-			"waited 2m 40s: waiting_for_devices 1m 10s, blocked_by_earlier 1m 00s, preempted_by_priority 20.0 s, the next round 10.0 s",
+			"Pending for 2m 40s: 1m 10s for GPUs, 1m 00s behind an earlier job, 20.0 s after preemption, 10.0 s for the next round.",
 		},
 		"it has ended": {
-			[]*controlv1.Decision{d(10, "defer", "load_limit"), d(40, "reject", "exceeds_cluster")}, 1000, "waited 30.0 s: load_limit 30.0 s",
+			[]*controlv1.Decision{d(10, "defer", "load_limit"), d(40, "reject", "exceeds_cluster")}, 1000, "Pending for 30.0 s: 30.0 s for the load to fall.",
 		},
 		"an interruption that is told late counts once": {
 			[]*controlv1.Decision{d(0, "start", ""), d(20, "job_interrupted", "node_unavailable"), d(30, "defer", "node_unavailable")},
 			50,
-			"waited 30.0 s: node_unavailable 30.0 s",
+			"Pending for 30.0 s: 30.0 s for nodes that are down or draining.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

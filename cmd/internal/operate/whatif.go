@@ -100,20 +100,7 @@ func (f *whatIfFlags) change(c *cobra.Command, a *app) (*quartet.Change, core.Di
 	if c.Flags().Changed("horizon") && f.horizon <= 0 {
 		add("--horizon", fmt.Sprintf("must be positive, got %v", f.horizon), "leave it out to look until the jobs that are there have ended")
 	}
-	named := map[string]bool{}
-	for _, text := range f.add {
-		like, count, ok := strings.Cut(text, "=")
-		n, err := strconv.Atoi(count)
-		switch {
-		case !ok || like == "" || err != nil || n < 1 || n > mostAdded:
-			add("--add", fmt.Sprintf("%q is no NAME=COUNT, with a count from 1 to %d", text, mostAdded), "such as --add big=4")
-			continue
-		case named[like]:
-			add("--add", fmt.Sprintf("%q is named twice", like), "")
-		}
-		named[like] = true
-		change.Add = append(change.Add, quartet.MoreNodes{Like: like, Count: n})
-	}
+	change.Add = f.added(add)
 	for _, name := range f.submit {
 		jobs, err := f.jobsIn(c, a, name)
 		if err != nil {
@@ -131,7 +118,26 @@ func (f *whatIfFlags) change(c *cobra.Command, a *app) (*quartet.Change, core.Di
 	return change, found
 }
 
-// jobsIn are the jobs of a job file; on a cluster as its scheduler would be told of them.
+// added reads the nodes of --add, and reports what is wrong with them.
+func (f *whatIfFlags) added(report func(flag, summary, hint string)) (list []quartet.MoreNodes) {
+	named := map[string]bool{}
+	for _, text := range f.add {
+		like, count, ok := strings.Cut(text, "=")
+		n, err := strconv.Atoi(count)
+		switch {
+		case !ok || like == "" || err != nil || n < 1 || n > mostAdded:
+			report("--add", fmt.Sprintf("%q is no NAME=COUNT, with a count from 1 to %d", text, mostAdded), "such as --add big=4")
+			continue
+		case named[like]:
+			report("--add", fmt.Sprintf("%q is named twice", like), "")
+		}
+		named[like] = true
+		list = append(list, quartet.MoreNodes{Like: like, Count: n})
+	}
+	return list
+}
+
+// jobsIn reads the jobs of a job file; on a cluster, as its scheduler would get them.
 func (f *whatIfFlags) jobsIn(c *cobra.Command, a *app, name string) ([]workload.Job, error) {
 	if !f.Meant() {
 		file, err := readJobFile(c.Context(), name, c.InOrStdin())
@@ -149,7 +155,7 @@ func (f *whatIfFlags) jobsIn(c *cobra.Command, a *app, name string) ([]workload.
 	if err != nil {
 		return nil, err
 	}
-	return on.Foreseen(file)
+	return on.JobsIn(file)
 }
 
 // mostAdded bounds the nodes that join.
@@ -183,7 +189,7 @@ func (a *app) whatIf(c *cobra.Command, f *whatIfFlags) error {
 	return err
 }
 
-// drained adds to what is wrong the nodes to drain that are not there; nil where something else may turn out to be wrong later, for all is told at once.
+// drained adds to what is wrong the nodes to drain that are not there; nil where something else may turn out to be wrong later, for all of it is reported together.
 func (f *whatIfFlags) drained(found *core.Diagnostics) func(jobs, nodes []string) error {
 	if len(f.drain) == 0 || len(f.add)+len(f.submit) > 0 || f.policy != "" {
 		return nil
@@ -211,7 +217,7 @@ func (a *app) policiesFor(ctx context.Context, t *quartet.Twin, other *configs.C
 		return nil, found
 	}
 	if err == nil {
-		config.Synthesizer, config.Alternatives = other.Synthesizer, other.Alternatives // so that it is told that they are left out
+		config.Synthesizer, config.Alternatives = other.Synthesizer, other.Alternatives // so that a note says that they are left out
 	}
 	return config, err
 }

@@ -23,16 +23,17 @@ func (a *app) writeWhatIf(t *quartet.Twin, change string, w *quartet.WhatIf) err
 	case render.CSV:
 		return shiftTable(w, w.Shifts).Write(a.Stdout, a.Format)
 	}
-	until := "until the jobs that are there have ended"
+	until := "Each future runs until all jobs that are here now have ended."
 	if !math.IsInf(w.ToSeconds, 1) {
-		until = "over " + render.Span(w.ToSeconds-w.NowSeconds)
+		until = "Each future runs for " + render.Span(w.ToSeconds-w.NowSeconds) + "."
 	}
 	moment := fmt.Sprintf("round %d, at %s", w.Round, render.Span(w.NowSeconds))
 	if a.ByCalendar {
 		moment = "the next round of a scheduler that takes over now"
 	}
 	a.Note("%s, without and with the change: %s", moment, change)
-	a.Note("%s of each, %s; figures are means, intervals hold 95 %% of what the mean of more would be, moments are medians", render.Count(w.Draws, "simulated future"), until)
+	a.Note("Means of %s with 95 %% confidence intervals; times are medians.", render.Count(w.Draws, "simulated future"))
+	a.Note("%s", until)
 	for _, n := range w.Notes {
 		a.Note("%s", n)
 	}
@@ -170,14 +171,15 @@ func startText(seconds, now float64) string {
 	return inText(seconds - now)
 }
 
+// laterText words how much later a job ends with the change: never, or only with it, are possible.
 func laterText(seconds float64) string {
 	switch {
 	case math.IsNaN(seconds):
 		return ""
 	case math.IsInf(seconds, 1):
-		return "not any more"
+		return "never"
 	case math.IsInf(seconds, -1):
-		return "at all"
+		return "only with it"
 	}
 	return moreOrLess(seconds, render.Span)
 }
@@ -185,6 +187,12 @@ func laterText(seconds float64) string {
 func laterBandText(s *quartet.Shift) string {
 	if math.IsNaN(s.Later.Low) {
 		return ""
+	}
+	switch low, high := s.Later.Low, s.Later.High; {
+	case math.IsInf(low, 1) && math.IsInf(high, 1):
+		return "never, with this change"
+	case math.IsInf(low, -1) && math.IsInf(high, -1):
+		return "only with this change"
 	}
 	return laterText(s.Later.Low) + " to " + laterText(s.Later.High)
 }
@@ -225,7 +233,7 @@ type decisionFile struct {
 
 type measureFile struct {
 	Measure  string     `json:"measure"`
-	Without  *float64   `json:"without"` // null where it is not foreseen
+	Without  *float64   `json:"without"` // null where it is unknown
 	With     *float64   `json:"with"`
 	Change   *float64   `json:"change"`
 	Interval []*float64 `json:"interval"` // null where there are too few draws

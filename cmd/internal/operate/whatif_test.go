@@ -60,9 +60,9 @@ restarts,0.0,1.0,+1.0,
 rejected,1.0,0.0,-1.0,
 job,start,start_with,end,end_with,later,later_between
 later,,in 1m 00s,in 2m 00s,in 3m 00s,+1m 00s,+30.0 s to +1m 30s
-never,in 1m 00s,not foreseen,in 2m 00s,not foreseen,not any more,not any more to not any more
-after all,not foreseen,in 1m 00s,not foreseen,in 2m 00s,at all,at all to 0 s
-let in,,in 1m 00s,rejected,in 2m 00s,at all,at all to at all
+never,in 1m 00s,unknown,in 2m 00s,unknown,never,"never, with this change"
+after all,unknown,in 1m 00s,unknown,in 2m 00s,only with it,only with it to 0 s
+let in,,in 1m 00s,rejected,in 2m 00s,only with it,only with this change
 mine,,in 1m 00s,,in 2m 00s,,
 huge,,,,rejected,,
 `

@@ -97,6 +97,35 @@ func facts(s *metrics.Summary, interval time.Duration) render.Table {
 	add := func(name, format string, args ...any) {
 		t.Rows = append(t.Rows, []any{name, fmt.Sprintf(format, args...)})
 	}
+	addPolicies(s, add)
+	add("jobs", "%s", countJobs(s.Jobs))
+	addPromises(s, add)
+	addTrials(s, add)
+	if e := s.EndedEarly; e != nil {
+		add("ended early", "%d converged, %d pruned", e.Converged, e.Pruned)
+	}
+	add("makespan", "%s", render.Span(float64(s.MakespanSeconds)))
+	add("utilisation", "%s", render.Percent(float64(s.UtilizationRatio)))
+	add("GPU time", "%s", render.DeviceTime(float64(s.GPUHours)*3600))
+	add("restarts", "%d (%s a job), %d preemptions", s.Restarts.Total, render.Decimal(float64(s.Restarts.Mean), 2, ""), s.Preemptions)
+	addFairness(s, interval, add)
+	add("rounds", "%d, %s to decide on average", s.Rounds, render.Span(float64(s.DecisionSeconds.Mean)))
+	for _, t := range s.Plugins {
+		if t.Fallback {
+			add("plugin failed", "%s, and its fallback took over", t.Component)
+		} else {
+			add("plugin failed", "%s, restarts: %d", t.Component, t.Restarts)
+		}
+	}
+	add("wall time", "%s", render.Span(float64(s.WallSeconds)))
+	return t
+}
+
+// addFact adds a row to a table of facts; its name is empty where it goes with the row above.
+type addFact func(name, format string, args ...any)
+
+// addPolicies adds which policies decided, and which did before.
+func addPolicies(s *metrics.Summary, add addFact) {
 	add("policies", "%s, seed %d", policies(&s.Components), s.Seed)
 	if c := s.Synthesizer; c != nil {
 		add("chosen by "+c.Method, "%d looks, %d switches, %d of them taken back", c.Looks, c.Switches, c.TakenBack)
@@ -112,7 +141,10 @@ func facts(s *metrics.Summary, interval time.Duration) render.Table {
 		}
 		add("policies before", "%s, until round %d", policies(&e.Components), e.UntilRound)
 	}
-	add("jobs", "%s", countJobs(s.Jobs))
+}
+
+// addPromises adds how many deadlines and guarantees were kept.
+func addPromises(s *metrics.Summary, add addFact) {
 	if d := s.Deadlines; d != nil {
 		broken := ""
 		if d.Broken > 0 {
@@ -129,6 +161,10 @@ func facts(s *metrics.Summary, interval time.Duration) render.Table {
 				render.Decimal(float64(t.GuaranteedDevicesMax), 1, ""), render.Span(float64(t.OversoldSeconds)))
 		}
 	}
+}
+
+// addTrials adds what a search came to.
+func addTrials(s *metrics.Summary, add addFact) {
 	if t := s.Tuning; t != nil {
 		add("trials", "%d of %s: %d finished, %d stopped early, %d failed, %d unfinished", t.Trials, t.Experiment, t.Finished, t.Stopped, t.Failed, t.Unfinished)
 		if b := t.Best; b != nil {
@@ -137,13 +173,10 @@ func facts(s *metrics.Summary, interval time.Duration) render.Table {
 			add("", "%s", text)
 		}
 	}
-	if e := s.EndedEarly; e != nil {
-		add("ended early", "%d converged, %d pruned", e.Converged, e.Pruned)
-	}
-	add("makespan", "%s", render.Span(float64(s.MakespanSeconds)))
-	add("utilisation", "%s", render.Percent(float64(s.UtilizationRatio)))
-	add("GPU time", "%s", render.DeviceTime(float64(s.GPUHours)*3600))
-	add("restarts", "%d (%s a job), %d preemptions", s.Restarts.Total, render.Decimal(float64(s.Restarts.Mean), 2, ""), s.Preemptions)
+}
+
+// addFairness adds how jobs fared against a fair share of the cluster.
+func addFairness(s *metrics.Summary, interval time.Duration, add addFact) {
 	addRho := func(name string, r metrics.Rho) {
 		if r.Mean.Known() {
 			add(name, "rho %s mean, %s max, %s of jobs above 1", render.Decimal(float64(r.Mean), 2, ""),
@@ -157,18 +190,8 @@ func facts(s *metrics.Summary, interval time.Duration) render.Table {
 		addRho("fairness, Sia", *f.Sia)
 	}
 	if onlyRounds(s, interval) {
-		add("", "no job waited longer than a round of %s: a rho above 1 tells of rounds and costs here, not of shares", render.Span(interval.Seconds()))
+		add("", "no job waited longer than a round of %s: a rho above 1 comes from rounds and costs here, not from shares", render.Span(interval.Seconds()))
 	}
-	add("rounds", "%d, %s to decide on average", s.Rounds, render.Span(float64(s.DecisionSeconds.Mean)))
-	for _, t := range s.Plugins {
-		if t.Fallback {
-			add("plugin failed", "%s, and its fallback took over", t.Component)
-		} else {
-			add("plugin failed", "%s, restarts: %d", t.Component, t.Restarts)
-		}
-	}
-	add("wall time", "%s", render.Span(float64(s.WallSeconds)))
-	return t
 }
 
 // tierLine is what a person sees of a tier.

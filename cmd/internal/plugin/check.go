@@ -48,7 +48,7 @@ something is.`,
 				return err
 			}
 			defer pool.Close()
-			told, err := pool.Describe()
+			description, err := pool.Describe()
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ something is.`,
 				{Name: "policy"}, {Name: "check"}, {Name: "result"}, {Name: "fault"}, {Name: "remedy"},
 			}}
 			var faults []string
-			for _, info := range told.Components {
+			for _, info := range description.Components {
 				results, err := checkComponent(pool, info, &f, settings)
 				if err != nil {
 					return err
@@ -180,13 +180,13 @@ var remedies = []struct{ words, remedy string }{
 	{core.RulePinnedStays, "leave a pinned job that runs where it is, with all its devices"},
 	{core.RuleTuningSane, "tune with whole numbers and factors from 0 on, and split a batch over the replicas that the job has"},
 	{core.RuleVerdictAllowed, "take code and reason from their lists, and evidence that is a number"},
-	{core.RuleStandingSane, "tell a moment, infinity for ever, and as a condition no more grants than the answer holds"},
+	{core.RuleStandingSane, "return a moment, infinity for ever, and as a condition no more grants than the answer holds"},
 	{core.RuleTargetSane, "want a number of nodes, 0 for no opinion"},
 	{"kept a reference", "copy what outlives a call, take randomness from the SDK's stream only, and let no order of a map decide"},
 	{"changed what it was given", "the View and the lists are read-only: copy a list before sorting it"},
 	{"without declaring the capability", "declare the capability that the policy reads: remaining_work or step_times"},
-	{"nothing changes before", "what it tells of its Standing is not so: promise less, or tell none"},
-	{"stand differently", "what it tells of its Standing must follow from what it was told, like its answer"},
+	{"nothing changes before", "its Standing does not hold: promise less, or return none"},
+	{"stand differently", "its Standing must follow from its input, like its answer"},
 	{"timed out", "a call must end in time, and at once when its context is cancelled"},
 	{"the process died", "keep the process alive during a call; its last output above says why it ended"},
 	{"panicked", "find the panic by the stack that the policy logged, above"},

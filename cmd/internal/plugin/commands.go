@@ -62,7 +62,7 @@ func (a *app) registerDir(c *cobra.Command) *cobra.Command {
 func (a *app) pluginDescribeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "describe NAME|FILE",
-		Short:             "Tell what a plugin holds: its policies and their settings",
+		Short:             "Show the policies of a plugin and their settings",
 		Long:              "Starts the installed plugin of that name, or a file that is not installed yet, and asks it.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completePlugins,
@@ -76,19 +76,19 @@ func (a *app) pluginDescribeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			told, err := b.Describe(c.Context())
+			description, err := b.Describe(c.Context())
 			if err != nil {
 				return err
 			}
-			p.Name, p.Version = told.Name, told.Version
-			return a.describePlugin(p, told)
+			p.Name, p.Version = description.Name, description.Version
+			return a.describePlugin(p, description)
 		},
 	}
 }
 
-func (a *app) describePlugin(p host.Installed, told *host.Description) error {
+func (a *app) describePlugin(p host.Installed, d *host.Description) error {
 	descriptions := []description{}
-	for _, info := range told.Components {
+	for _, info := range d.Components {
 		c := component{stage: wire.StageName(info.Stage), Info: info.Info, fields: info.Fields, plugin: &p}
 		if a.Format == render.JSON {
 			descriptions = append(descriptions, c.describe(listSettings([]setting{}, "", c.fields)))
@@ -262,7 +262,7 @@ func (a *app) pluginServeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve STAGE/TYPE",
 		Short: "Serve a built-in policy as a plugin",
-		Long:  "Is what isolate: true in a config starts. Started by hand it tells what it would serve.",
+		Long:  "Is what isolate: true in a config starts. Started by hand it lists what it would serve.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			factory, err := BuiltInPolicy(a.Catalog(), args[0])

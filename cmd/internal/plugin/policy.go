@@ -80,11 +80,11 @@ func (c *component) ask(ctx context.Context) error {
 	if c.plugin == nil {
 		return nil
 	}
-	told, err := c.plugin.Binary().Describe(ctx)
+	description, err := c.plugin.Binary().Describe(ctx)
 	if err != nil {
 		return err
 	}
-	info, ok := told.Component(wire.StageNamed(c.stage), c.Type)
+	info, ok := description.Component(wire.StageNamed(c.stage), c.Type)
 	if !ok {
 		return fmt.Errorf("plugin %q does not hold %q any more; install it again", c.plugin.Name, c.id())
 	}
@@ -142,7 +142,7 @@ func stageNames(list []component) []string {
 func (a *app) policyDescribeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "describe [STAGE/]TYPE",
-		Short:   "Tell a policy's idea, source, needs and settings",
+		Short:   "Show a policy's idea, source, needs and settings",
 		Example: "  quartet policy describe las\n  quartet policy describe placement/consolidated",
 		Args:    cobra.ExactArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -151,7 +151,7 @@ rejected jobs under --strict, a study or an advice that is not complete; 4, 5 an
 // noteStart makes a command note that it runs: what went wrong before is a matter of usage.
 func (a *app) noteStart(c *cobra.Command) {
 	if check := c.Args; check != nil {
-		c.Args = func(c *cobra.Command, args []string) error { return tellArguments(c, args, check(c, args)) }
+		c.Args = func(c *cobra.Command, args []string) error { return describeArguments(c, args, check(c, args)) }
 	}
 	if body := c.RunE; body != nil {
 		c.PreRunE = cli.CheckFlags
@@ -179,14 +179,14 @@ func (a *app) asYAML(body func() error) error {
 		return err
 	}
 	if !json.Valid(document.Bytes()) {
-		_, told := document.WriteTo(out)
-		return errors.Join(err, told)
+		_, failed := document.WriteTo(out)
+		return errors.Join(err, failed)
 	}
 	return errors.Join(err, render.AsYAML(out, document.Bytes()))
 }
 
-// tellArguments words what cobra says of the number of arguments, by which it tells how many but not of what.
-func tellArguments(c *cobra.Command, args []string, err error) error {
+// describeArguments words what cobra says of the number of arguments, which says how many but not of what.
+func describeArguments(c *cobra.Command, args []string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Tell the version, the commit and the modules of this program",
+		Short: "Show the version, the commit and the modules of this program",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := cli.ReadBuild()

@@ -77,7 +77,7 @@ var errClosedPipe = errors.New("closed pipe")
 
 func (closedPipe) Write([]byte) (int, error) { return 0, errClosedPipe }
 
-func TestWriteTellsOfErrors(t *testing.T) {
+func TestWriteReportsErrors(t *testing.T) {
 	for _, name := range Formats {
 		t.Run(name, func(t *testing.T) {
 			if err := sample.Write(closedPipe{}, Format(name)); !errors.Is(err, errClosedPipe) {

@@ -23,7 +23,7 @@ func (a *app) configValidateCommand() *cobra.Command {
 	var f cli.ConfigFlags
 	c := &cobra.Command{
 		Use:   "validate",
-		Short: "Check a config and tell every problem in it",
+		Short: "Check a config and report every problem in it",
 		Long:  "Checks everything that can be known without reading the workload. Exit code 2 when there are problems.",
 		Args:  cli.ByFlag,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -95,7 +95,7 @@ func (a *app) configSchemaCommand() *cobra.Command {
 		Short: "Print the JSON schema of configs, for editors",
 		Long: `Prints the JSON schema of configs, with the settings of every component. The types of plugins are
 those of the installed ones, of $QUARTET_PLUGIN_PATH and of --plugin-dir; their processes are
-started to tell their settings. A note says when there are none.`,
+started to list their settings. A note says when there are none.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := a.RefuseOtherFormats(c, "JSON", render.JSON); err != nil {

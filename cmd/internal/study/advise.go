@@ -50,10 +50,10 @@ func (a *app) adviseCommand() *cobra.Command {
 		Short: "Choose a composition for a cluster and a trace, and write its config",
 		Long: `Compares compositions of built-in policies on windows of a trace, on the cluster, the rounds and the
 backend of a config: all of them on one or a few windows, the better ones on more. The finalists are judged
-on windows kept back, of which nothing was seen before.
+on held-out windows, of which nothing was seen before.
 
-Policies are told what the trace tells of the work of jobs: its limits or estimates, or nothing; never
-the truth, unless --estimate declared asks for it.
+Policies know of the work of jobs what the trace says: its limits or estimates, or nothing. They do not
+know the truth, unless --estimate declared asks for it.
 
 It writes the config of the chosen composition, advised.yaml, with the evidence as comments, and the
 study it rests on (runs.csv, stats.csv) into a folder. The same advice again runs only what is new.
@@ -78,7 +78,7 @@ limit, 130 interrupted.`,
 	flags.IntVar(&f.jobs, "jobs", 300, "jobs of a window")
 	flags.IntVar(&f.firstJob, "first-job", 0, "rank of the first job that belongs to a window")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of every run")
-	flags.StringVar(&f.estimate, "estimate", "", "what policies are told of the work of a job, as in a config: declared (the truth), limit, estimate, none, or {source: noisy, sigma: 0.5} (default: what the config says, or what the trace tells)")
+	flags.StringVar(&f.estimate, "estimate", "", "what policies know about the work of a job, as in a config: declared (the truth), limit, estimate, none, or {source: noisy, sigma: 0.5} (default: what the config says, or what the trace says)")
 	flags.StringVar(&f.out, "out", "advice", "folder for the config and the evidence")
 	flags.IntVarP(&f.workers, "workers", "j", runtime.GOMAXPROCS(0), "runs at a time")
 	cli.MustComplete(c, "from", traceTypes())
@@ -125,7 +125,7 @@ func (f *adviseFlags) run(ctx context.Context, a *app) error {
 	}
 	advice, err := advise.Advise(ctx, o)
 	if errors.Is(err, context.Canceled) {
-		return &cli.ExitError{Code: cli.ExitInterrupted, Err: fmt.Errorf("interrupted: what was run is kept in %s; the same command goes on", f.out)}
+		return &cli.ExitError{Code: cli.ExitInterrupted, Err: fmt.Errorf("interrupted: what was run is kept in %s; the same command resumes it", f.out)}
 	} else if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (f *adviseFlags) run(ctx context.Context, a *app) error {
 	for _, note := range advice.Notes {
 		a.Note("note: %s", note)
 	}
-	a.Note("wrote %s and its evidence: %s, of which %d were kept before", config, render.Count(advice.Runs, "run"), advice.Reused)
+	a.Note("wrote %s and its evidence: %s (%d reused)", config, render.Count(advice.Runs, "run"), advice.Reused)
 	if !advice.LimitsHold() {
 		nearest := advice.Nearest()
 		return &cli.ExitError{Code: cli.ExitIncomplete, Err: fmt.Errorf("%s does not keep every limit; the nearest of the finalists is %s: %s", advice.Chosen, nearest.Name, limitText(nearest.Limits, advice.Windows))}
@@ -254,14 +254,14 @@ func (a *app) printAdvice(advice *advise.Advice) error {
 		add("chosen", advice.Chosen)
 		add("goal", fmt.Sprintf("least %s (%s)", advice.Goal.Name, advice.Goal.Metric))
 		add("why", advice.Why)
-		add("regret, kept back", advice.RegretText())
+		add("regret, held-out", advice.RegretText())
 		if len(advice.NoDifference) > 0 {
 			add("no difference", strings.Join(advice.NoDifference, ", "))
 		}
 		for _, l := range advice.Limits {
 			add("limit", limitText([]advise.LimitResult{l}, advice.Windows))
 		}
-		add("told of work", advice.Declared.String())
+		add("known work", advice.Declared.String())
 		add("runs", fmt.Sprintf("%d of %d of the full grid (%s): %d candidates, %d + %d windows of %d jobs", advice.Runs, advice.Grid,
 			render.Percent(float64(advice.Runs)/float64(advice.Grid)), len(advice.Candidates), advice.Windows, advice.Windows, advice.Jobs))
 		if err := verdict.Write(a.Stdout, a.Format); err != nil {
@@ -270,9 +270,32 @@ func (a *app) printAdvice(advice *advise.Advice) error {
 		fmt.Fprintln(a.Stdout)
 	}
 	if len(advice.Left)+len(advice.Invalid) > 0 && a.Format == render.Text {
-		a.Note("others: %d candidates left earlier and %d cannot be run here; -o wide lists them", len(advice.Left), len(advice.Invalid))
+		a.Note("%s", othersText(len(advice.Left), len(advice.Invalid)))
 	}
 	return adviceTable(advice, a.Format == render.Text).Write(a.Stdout, a.Format)
+}
+
+// othersText says how many candidates the table of finalists leaves out, and how to list them.
+func othersText(eliminated, invalid int) string {
+	text := ""
+	if eliminated > 0 {
+		text = fmt.Sprintf("%s eliminated earlier", otherCandidates(eliminated))
+	}
+	switch {
+	case invalid > 0 && text == "":
+		text = fmt.Sprintf("%s invalid here", otherCandidates(invalid))
+	case invalid > 0:
+		text += fmt.Sprintf(" and %d invalid here", invalid)
+	}
+	return text + " (-o wide lists them)."
+}
+
+// otherCandidates is the subject of a sentence with its verb.
+func otherCandidates(n int) string {
+	if n == 1 {
+		return "1 other candidate was"
+	}
+	return fmt.Sprintf("%d other candidates were", n)
 }
 
 func limitText(limits []advise.LimitResult, windows int) string {
@@ -282,12 +305,12 @@ func limitText(limits []advise.LimitResult, windows int) string {
 		if !l.Held {
 			held = "does not hold"
 		}
-		list = append(list, fmt.Sprintf("%s %s: in %d of %d windows of choosing and %d of %d kept back, at worst %.4g", l.Limit, held, l.Choosing, windows, l.HeldOut, windows, float64(l.Worst)))
+		list = append(list, fmt.Sprintf("%s %s: in %d of %d windows of choosing and %d of %d held out, at worst %.4g", l.Limit, held, l.Choosing, windows, l.HeldOut, windows, float64(l.Worst)))
 	}
 	return strings.Join(list, "; ")
 }
 
-// adviceTable lists the finalists by what they came to on windows kept back, then the others unless finalists
+// adviceTable lists the finalists by what they came to on held-out windows, then the others unless finalists
 // alone are asked for.
 func adviceTable(advice *advise.Advice, finalists bool) render.Table {
 	t := render.Table{Columns: []render.Column{
@@ -300,7 +323,7 @@ func adviceTable(advice *advise.Advice, finalists bool) render.Table {
 		case f.Name == advice.Chosen:
 			change, choosing, remark = "", "", "chosen"
 		case f.HeldOut.Undecided():
-			remark = "no difference shown"
+			remark = "too close to call"
 		}
 		if f.Lost > 0 {
 			remark = strings.TrimPrefix(remark+"; "+render.Count(f.Lost, "job")+" did not complete", "; ")

@@ -294,11 +294,11 @@ func parseShard(text string) (shard, shards int, err error) {
 func (a *app) studyVerdict(r *study.Result, dir string, part bool, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
-		return &cli.ExitError{Code: cli.ExitInterrupted, Err: fmt.Errorf("interrupted: %d of %d runs are kept in %s; the same command goes on", len(r.Rows)-r.Missing, len(r.Rows), dir)}
+		return &cli.ExitError{Code: cli.ExitInterrupted, Err: fmt.Errorf("interrupted: %d of %d runs are kept in %s; the same command resumes it", len(r.Rows)-r.Missing, len(r.Rows), dir)}
 	case err != nil:
 		return err
 	case part:
-		a.Note("%s ran and %s kept before: join the shards with \"%s\"", render.Count(r.Ran, "run"), render.Count(r.Reused, "run"), study.Shards{Dir: dir}.Join())
+		a.Note("%s (%d reused): join the shards with \"%s\"", render.Count(r.Ran+r.Reused, "run"), r.Reused, study.Shards{Dir: dir}.Join())
 		if r.Failed > 0 {
 			return &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("runs that failed: %d", r.Failed)}
 		}
@@ -308,7 +308,7 @@ func (a *app) studyVerdict(r *study.Result, dir string, part bool, err error) er
 	if r.Missing > 0 {
 		of = fmt.Sprintf("%d of ", len(r.Rows)-r.Missing)
 	}
-	a.Note("wrote %s: %s%s, of which %d were kept before", dir, of, render.Count(len(r.Rows), "run"), r.Reused)
+	a.Note("wrote %s: %s%s (%d reused)", dir, of, render.Count(len(r.Rows), "run"), r.Reused)
 	switch {
 	case !r.Known:
 		a.Note("the interval of %s is not known in every cell after %s: a value of zero, jobs that did not complete and fewer than %d seeds leave none",
@@ -382,7 +382,7 @@ func (a *app) printStudy(r *study.Result) error {
 		a.Note("jobs that did not complete are counted by %s: name it in the metrics of a study file", study.RestrictedMean)
 	}
 	if left {
-		a.Note("workloads of which a run is missing or failed, or has no value, are left out with all their runs: left_out of %s counts them", study.StatsFile)
+		a.Note("workloads with a run that is missing, failed or has no value are left out with all their runs: left_out of %s counts them", study.StatsFile)
 	}
 	return t.Write(a.Stdout, a.Format)
 }

@@ -269,9 +269,24 @@ func movers(r *compare.Result) render.Table {
 	return t
 }
 
-// comparisonNotes tell what the figures leave out.
+// comparisonNotes say what the figures leave out.
 func comparisonNotes(r *compare.Result, wide bool) (notes []string) {
 	add := func(format string, args ...any) { notes = append(notes, "note: "+fmt.Sprintf(format, args...)) }
+	notesOnRows(r, wide, add)
+	seen := map[*compare.Run]bool{}
+	notesOnRuns(r.Base, seen, add)
+	for i := range r.Others {
+		notesOnRuns(r.Others[i].Side, seen, add)
+		notesOnSide(r, &r.Others[i], add)
+	}
+	return notes
+}
+
+// addNote adds a note to those below a comparison.
+type addNote func(format string, args ...any)
+
+// notesOnRows say what the intervals mean, and which rows the table leaves out.
+func notesOnRows(r *compare.Result, wide bool, add addNote) {
 	blocks, cells := false, 0
 	for i := range r.Rows {
 		blocks = blocks || r.Rows[i].Method == stats.MethodBlocks && r.Rows[i].Why != compare.Same
@@ -285,52 +300,51 @@ func comparisonNotes(r *compare.Result, wide bool) (notes []string) {
 	if cells > 0 && !wide {
 		add("over %s; -o wide, csv and json have each", render.Count(cells, "cell"))
 	}
-	told := map[*compare.Run]bool{}
-	tell := func(s *compare.Side) {
-		for _, run := range s.Runs {
-			if told[run] {
-				continue
-			}
-			told[run] = true
-			if run.Interrupted {
-				add("%s was interrupted: its figures are those up to then", shown(run.Label))
-			}
-			if run.Changed {
-				add("the config of %s was changed while it ran: what differs is that at its end", shown(run.Label))
-			}
-			if run.Jobs == nil {
-				add("%s has no jobs.csv: nothing is known of its jobs", shown(run.Label))
-			}
+}
+
+// notesOnRuns say which runs of a side were interrupted, changed or have no jobs, each run once.
+func notesOnRuns(s *compare.Side, seen map[*compare.Run]bool, add addNote) {
+	for _, run := range s.Runs {
+		if seen[run] {
+			continue
+		}
+		seen[run] = true
+		if run.Interrupted {
+			add("%s was interrupted: its figures are those up to then", shown(run.Label))
+		}
+		if run.Changed {
+			add("the config of %s was changed while it ran: what differs is that at its end", shown(run.Label))
+		}
+		if run.Jobs == nil {
+			add("%s has no jobs.csv: nothing is known of its jobs", shown(run.Label))
 		}
 	}
-	tell(r.Base)
-	for i := range r.Others {
-		o := &r.Others[i]
-		tell(o.Side)
-		name := shown(o.Label)
-		if e := o.Ends; e.LeftBase+e.LeftOther > 0 {
-			counted := "; jct_seconds.restricted_mean counts them"
-			if e.Unknown > 0 {
-				counted = ""
-			}
-			add("jobs that did not complete: %d in %s, %d in %s%s", e.LeftBase, shown(r.Base.Label), e.LeftOther, name, counted)
+}
+
+// notesOnSide say which jobs and runs of a side were not compared, and that versions differ.
+func notesOnSide(r *compare.Result, o *compare.Other, add addNote) {
+	name := shown(o.Label)
+	if e := o.Ends; e.LeftBase+e.LeftOther > 0 {
+		counted := "; jct_seconds.restricted_mean counts them"
+		if e.Unknown > 0 {
+			counted = ""
 		}
-		for _, only := range []struct {
-			label string
-			jobs  []string
-		}{{shown(r.Base.Label), o.Ends.OnlyBase}, {name, o.Ends.OnlyOther}} {
-			if len(only.jobs) > 0 {
-				add("completed only in %s: %s; the means over completed jobs are of other jobs", only.label, firstNames(only.jobs))
-			}
-		}
-		if len(o.Unpaired) > 0 {
-			add("left out, without a partner: %s", firstNames(o.Unpaired))
-		}
-		if base, other := r.Base.Runs[0].Version, o.Runs[0].Version; base != other {
-			add("%s is of quartet %s, %s of %s", shown(r.Base.Label), shown(base), name, shown(other))
+		add("jobs that did not complete: %d in %s, %d in %s%s", e.LeftBase, shown(r.Base.Label), e.LeftOther, name, counted)
+	}
+	for _, only := range []struct {
+		label string
+		jobs  []string
+	}{{shown(r.Base.Label), o.Ends.OnlyBase}, {name, o.Ends.OnlyOther}} {
+		if len(only.jobs) > 0 {
+			add("completed only in %s: %s; the means over completed jobs are of other jobs", only.label, firstNames(only.jobs))
 		}
 	}
-	return notes
+	if len(o.Unpaired) > 0 {
+		add("left out, without a partner: %s", firstNames(o.Unpaired))
+	}
+	if base, other := r.Base.Runs[0].Version, o.Runs[0].Version; base != other {
+		add("%s is of quartet %s, %s of %s", shown(r.Base.Label), shown(base), name, shown(other))
+	}
 }
 
 // firstNames lists a few names and counts the others.

@@ -55,7 +55,7 @@ func (a *app) fillCommand() *cobra.Command {
 		Short: "Fill a cluster with tasks, and see how much of it each placement leaves idle",
 		Long: `Lets the tasks of a list arrive on the nodes of another, in an order that a seed draws, with clones of them or without some, until they
 ask for a part of all devices. None leaves, and one that fits nowhere is dropped: the experiment of FGD (ATC'23), draw by draw. With --lifetimes tasks come and go.
-Both lists are those of Alibaba's openb trace. docs/sharing.md tells more.`,
+Both lists are those of Alibaba's openb trace. docs/sharing.md has more.`,
 		Example: "  quartet fill --tasks openb_pod_list_default.csv --nodes openb_node_list_gpu_node.csv --seeds 42..47",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -95,19 +95,27 @@ func seedsOf(text string) (first, last int64, err error) {
 	return first, last, nil
 }
 
+// check refuses numbers out of range, and flags that do not go together.
+func (f *filling) check() error {
+	switch {
+	case f.percent < 1 || f.percent > maxPercent:
+		return cli.Problem("--percent", fmt.Sprintf("must be between 1 and %d, got %d", maxPercent, f.percent), "")
+	case math.IsNaN(f.lifetimes) || f.lifetimes < 0 || f.lifetimes > maxLifetimes:
+		return cli.Problem("--lifetimes", fmt.Sprintf("must be between 0 and %d, got %v", maxLifetimes, f.lifetimes), "")
+	case f.lifetimes > 0 && f.out != "":
+		return cli.Problem("--out", "has no curves of tasks that come and go", "leave --lifetimes out")
+	}
+	return nil
+}
+
+// fill places tasks until the cluster is full, once for each placement and seed.
 func (a *app) fill(c *cobra.Command, f filling) error {
 	first, last, err := seedsOf(f.seeds)
 	if err != nil {
 		return err
 	}
-	if f.percent < 1 || f.percent > maxPercent {
-		return cli.Problem("--percent", fmt.Sprintf("must be between 1 and %d, got %d", maxPercent, f.percent), "")
-	}
-	switch {
-	case math.IsNaN(f.lifetimes) || f.lifetimes < 0 || f.lifetimes > maxLifetimes:
-		return cli.Problem("--lifetimes", fmt.Sprintf("must be between 0 and %d, got %v", maxLifetimes, f.lifetimes), "")
-	case f.lifetimes > 0 && f.out != "":
-		return cli.Problem("--out", "has no curves of tasks that come and go", "leave --lifetimes out")
+	if err := f.check(); err != nil {
+		return err
 	}
 	chosen, err := fillersOf(f.placements)
 	if err != nil {

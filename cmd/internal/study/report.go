@@ -188,11 +188,11 @@ func soFarIn(ctx context.Context, dir string) *report.SoFar {
 	if _, err := os.Stat(socket); err != nil {
 		return nil
 	}
-	told, err := ui.ReadSoFar(ctx, socket)
+	soFar, err := ui.ReadSoFar(ctx, socket)
 	if err != nil {
 		return &report.SoFar{Trouble: err.Error()}
 	}
-	return told
+	return soFar
 }
 
 // notARun words why a folder cannot be reported on.
@@ -201,7 +201,7 @@ func notARun(dir string, err error) error {
 		return cli.Problem(dir, "there is no such folder", "give the folder that a run was written to, such as "+filepath.Join(cli.DefaultOut, "default"))
 	}
 	if errors.Is(err, report.ErrNotEnded) {
-		return cli.Problem(dir, err.Error(), "the same quartet bench goes on with it")
+		return cli.Problem(dir, err.Error(), "the same quartet bench resumes it")
 	}
 	return cli.Problem(dir, err.Error(), "give the folder that a run was written to, such as "+filepath.Join(cli.DefaultOut, "default"))
 }

@@ -20,7 +20,7 @@ func (a *app) synergyBoundCommand() *cobra.Command {
 		Short: "How near tune comes to the best division of CPUs and memory",
 		Long: `Seats the jobs of a config on its idle nodes, all there at once, in the order of submission, until no more find room, and divides CPUs and memory among those
 that run: by their devices, as placement synergy does in mode tune, and as well as any division can. The bound holds for every division with nobody below the
-proportional share; the gap is how far the best division found may be from it. Nothing is simulated. docs/resources.md tells more.`,
+proportional share; the gap is how far the best division found may be from it. Nothing is simulated. docs/resources.md has more.`,
 		Example: "  quartet synergy-bound -f compositions/cpus-and-memory.yaml",
 		Args:    cli.ByFlag,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -41,7 +41,7 @@ func (a *app) synergyBound(c *cobra.Command, f *cli.ConfigFlags) error {
 	}
 	for i := range config.Cluster.Nodes {
 		if n := &config.Cluster.Nodes[i]; n.CPUs == 0 || n.MemoryGB == 0 {
-			return cli.Problem(fmt.Sprintf("cluster.nodes[%d]", i), fmt.Sprintf("%q does not tell its CPUs or its memory, so that there is no bound", n.Name), "give cpus and memory_gb above 0")
+			return cli.Problem(fmt.Sprintf("cluster.nodes[%d]", i), fmt.Sprintf("%q declares no CPUs or no memory, so that there is no bound", n.Name), "give cpus and memory_gb above 0")
 		}
 	}
 	w, err := quartet.LoadWorkload(c.Context(), config, a.Logger())

@@ -60,34 +60,7 @@ func (f *calibrateFlags) run(ctx context.Context, a *app) error {
 	}
 	var results []calibration
 	for _, try := range tries {
-		o := configs.Options{Files: f.Files, Sets: f.Sets}
-		switch {
-		case len(f.tries) == 0:
-		case strings.Contains(try, "="):
-			o.Sets = append(slices.Clone(f.Sets), try)
-		default:
-			o.Files = append(slices.Clone(f.Files), try)
-		}
-		config, err := a.LoadConfig(ctx, o)
-		if err != nil {
-			return err
-		}
-		if settings, ok := config.Backend.Config.(*sim.Config); ok {
-			settings.FreeFirstStart = true // an observed duration holds it
-		}
-		c := outcome.Composition(a.App, config, nil)
-		c.Brief = false
-		var jobs []workload.Job
-		attach := c.Attach
-		c.Attach = func(s quartet.Session) (quartet.Attachment, error) {
-			jobs = s.Workload.Jobs
-			return attach(s)
-		}
-		r, err := c.Simulate(ctx)
-		if err != nil {
-			return err
-		}
-		result, err := calibrate(try, jobs, r.Jobs, r.EndSeconds)
+		result, err := f.simulate(ctx, a, try)
 		if err != nil {
 			return err
 		}
@@ -101,19 +74,56 @@ func (f *calibrateFlags) run(ctx context.Context, a *app) error {
 		return err
 	}
 	if len(results) > 1 {
-		var closest []string // the trace cannot tell those of one distance apart
-		for _, c := range results {
-			if c.Distance == results[0].Distance {
-				name := c.Composition
-				if n := c.neverRan(); n > 0 {
-					name += fmt.Sprintf(" (%s never started)", render.Count(n, "job"))
-				}
-				closest = append(closest, name)
-			}
-		}
-		a.Note("closest to what was observed: %s", strings.Join(closest, ", "))
+		a.Note("closest to what was observed: %s", strings.Join(closest(results), ", "))
 	}
 	return nil
+}
+
+// simulate runs one composition to try on the trace, and compares its waits with those observed.
+func (f *calibrateFlags) simulate(ctx context.Context, a *app, try string) (calibration, error) {
+	o := configs.Options{Files: f.Files, Sets: f.Sets}
+	switch {
+	case len(f.tries) == 0:
+	case strings.Contains(try, "="):
+		o.Sets = append(slices.Clone(f.Sets), try)
+	default:
+		o.Files = append(slices.Clone(f.Files), try)
+	}
+	config, err := a.LoadConfig(ctx, o)
+	if err != nil {
+		return calibration{}, err
+	}
+	if settings, ok := config.Backend.Config.(*sim.Config); ok {
+		settings.FreeFirstStart = true // an observed duration holds it
+	}
+	c := outcome.Composition(a.App, config, nil)
+	c.Brief = false
+	var jobs []workload.Job
+	attach := c.Attach
+	c.Attach = func(s quartet.Session) (quartet.Attachment, error) {
+		jobs = s.Workload.Jobs
+		return attach(s)
+	}
+	r, err := c.Simulate(ctx)
+	if err != nil {
+		return calibration{}, err
+	}
+	return calibrate(try, jobs, r.Jobs, r.EndSeconds)
+}
+
+// closest names the compositions of the least distance in a sorted list: the trace cannot tell those of one distance apart.
+func closest(results []calibration) (names []string) {
+	for _, c := range results {
+		if c.Distance != results[0].Distance {
+			continue
+		}
+		name := c.Composition
+		if n := c.neverRan(); n > 0 {
+			name += fmt.Sprintf(" (%s never started)", render.Count(n, "job"))
+		}
+		names = append(names, name)
+	}
+	return names
 }
 
 // calibration is how far the simulated waits of a composition are from those observed.
@@ -187,7 +197,7 @@ func calibrate(name string, jobs []workload.Job, simulated []metrics.Job, end fl
 		}
 	}
 	if count == 0 {
-		return c, cli.Problem("workload", "no job has an observed start that is simulated too", "a trace tells it in column observed_start_s")
+		return c, cli.Problem("workload", "no job has an observed start that is simulated too", "a trace has it in column observed_start_s")
 	}
 	c.Distance = total / float64(count)
 	c.Depths = slices.DeleteFunc(c.Depths, func(d depth) bool { return d.Jobs == 0 })

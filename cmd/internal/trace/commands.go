@@ -173,7 +173,7 @@ func (a *app) traceGenerateCommand() *cobra.Command {
 		Short: "Generate a trace in Quartet's own CSV",
 		Long: `Writes the trace to stdout. "quartet policy describe workload/generated" lists the settings. With --like,
 jobs are drawn as a known cluster got them, in size, duration, hour of the week and tenant; its settings are
-jobs and span. docs/traces.md tells what was fitted to what.`,
+jobs and span. docs/traces.md says what was fitted to what.`,
 		Example: `  quartet trace generate --set jobs=1000 --set span=24h --seed 7 > trace.csv
   quartet trace generate --like helios --set jobs=5000 --compare mine.csv > trace.csv`,
 		Args: cobra.NoArgs,
@@ -192,7 +192,7 @@ jobs and span. docs/traces.md tells what was fitted to what.`,
 	}
 	f.registerSettings(c)
 	c.Flags().StringVar(&like.like, "like", "", "cluster that the trace resembles: "+strings.Join(generators.Names, ", "))
-	c.Flags().StringVar(&like.compare, "compare", "", "trace in Quartet's own CSV to tell the distances to, on stderr")
+	c.Flags().StringVar(&like.compare, "compare", "", "trace in Quartet's own CSV to print the distances to, on stderr")
 	cli.MustComplete(c, "like", generators.Names)
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		unknown, ok := errors.AsType[*pflag.NotExistError](err)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,32 +57,34 @@ stdout. Every row is one or the other. FILE may be compressed by gzip; - is stan
 	return c
 }
 
+// columns takes the columns of --map into a map, and reports what is wrong with them.
+func (f *importFlags) columns(into map[string]string, report func(place, summary, hint string)) {
+	for _, list := range f.maps {
+		for pair := range strings.SplitSeq(list, ",") {
+			target, column, ok := strings.Cut(pair, "=")
+			if !ok || target == "" || column == "" {
+				report("--map", fmt.Sprintf("%q is not of the form column=COLUMN", pair), "for example submit_s=Submit")
+				continue
+			}
+			if other, twice := into[target]; twice && other != column {
+				report("--map", fmt.Sprintf("%s is given twice, as %q and %q", target, other, column), "")
+			}
+			into[target] = column
+		}
+	}
+}
+
+// options reads the flags, and reports everything that is wrong with them.
 func (f *importFlags) options() (exchange.Options, error) {
 	o := exchange.Options{From: f.from, Map: map[string]string{}}
 	var ds core.Diagnostics
 	add := func(place, summary, hint string) {
 		ds = append(ds, core.Diagnostic{Position: core.Position{File: place}, Summary: summary, Hint: hint})
 	}
-	known := false
-	for _, name := range exchange.Formats {
-		known = known || name == f.from
-	}
-	if !known {
+	if !slices.Contains(exchange.Formats, f.from) {
 		add("--from", fmt.Sprintf("unknown format %q", f.from), core.SuggestHint(f.from, "formats", exchange.Formats))
 	}
-	for _, list := range f.maps {
-		for pair := range strings.SplitSeq(list, ",") {
-			target, column, ok := strings.Cut(pair, "=")
-			if !ok || target == "" || column == "" {
-				add("--map", fmt.Sprintf("%q is not of the form column=COLUMN", pair), "for example submit_s=Submit")
-				continue
-			}
-			if other, twice := o.Map[target]; twice && other != column {
-				add("--map", fmt.Sprintf("%s is given twice, as %q and %q", target, other, column), "")
-			}
-			o.Map[target] = column
-		}
-	}
+	f.columns(o.Map, add)
 	for _, condition := range f.keep {
 		column, values, ok := strings.Cut(condition, "=")
 		if !ok || column == "" || values == "" {

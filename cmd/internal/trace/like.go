@@ -32,7 +32,7 @@ func (f *likeFlags) write(ctx context.Context, a *app, sets []string, seed uint6
 		return err
 	}
 	var other *exchange.Trace
-	if f.compare != "" { // what is wrong with it is told before anything is written
+	if f.compare != "" { // problems with it are reported before anything is written
 		if other, err = f.other(ctx, a); err != nil {
 			return err
 		}

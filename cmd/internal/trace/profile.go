@@ -24,7 +24,7 @@ func (a *app) profileFitCommand() *cobra.Command {
 		Short: "Sum up what was measured of an application in a small profile",
 		Long: `Fits the throughput model to the step times in traces/<application>/placements.csv and scalability.csv, and the
 gradient-noise curve to validation-*.csv. Writes the profile as YAML to stdout, and to stderr how well it fits.
-docs/profiles.md tells the format.`,
+docs/profiles.md describes the format.`,
 		Example: "  quartet profile fit --profiles pollux-osdi21 --app cifar10 > cifar10.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -69,8 +69,8 @@ func (a *acting) State(context.Context) (*State, error) {
 	}, nil
 }
 
-func (a *acting) Job(_ context.Context, name string) (*Told, error) {
-	return &Told{Facts: [][2]string{{"state", "known as " + name}, {"position", "2, after " + hostile}}, Decisions: [][2]any{{1, hostile}}}, nil
+func (a *acting) Job(_ context.Context, name string) (*Details, error) {
+	return &Details{Facts: [][2]string{{"state", "known as " + name}, {"position", "2, after " + hostile}}, Decisions: [][2]any{{1, hostile}}}, nil
 }
 
 func (a *acting) SoFar(context.Context) (*report.SoFar, error) {
@@ -258,7 +258,7 @@ func TestLivePageForesees(t *testing.T) {
 	p.Await("the list as before", heads(before))
 	p.Await("no note", note+".hidden")
 
-	// Why nothing is foreseen is told where the config says it.
+	// The page says why there is no forecast where the config shows it.
 	write(t, dir, map[string]string{".manifest.json-1": strings.Replace(manifest, "cluster:", `pipeline: {allocation: {type: fifo, isolate: true, plugin: {on_failure: fail}}}\ncluster:`, 1) + "\n"})
 	p.Await("the reason", "!"+note+".hidden && "+note+".textContent.includes('a policy lives in a process of its own')")
 	p.Await("the list as before", heads(before))
@@ -269,30 +269,30 @@ func TestLivePageForesees(t *testing.T) {
 
 	// What a scheduler foresees comes, also with another answer than the config lets expect.
 	a.set(func() {
-		a.listed, a.expected, a.foresight = nil, [2]string{"end in 5m 00s or later", "start in 12.0 s to 1m 30s"}, "Expected by simulations; bands are to hold for 80 % of jobs."
+		a.listed, a.expected, a.foresight = nil, [2]string{"end in 5m 00s or later", "start in 12.0 s to 1m 30s"}, "Forecast by simulation. 80 % intervals."
 	})
 	p.Await("a column", heads(with))
 	p.Await("what is expected", is(text(1, 3), "end in 5m 00s or later")+" && "+is(text(2, 3), "start in 12.0 s to 1m 30s"))
-	p.Await("how to take it", is(note+".textContent", "Expected by simulations; bands are to hold for 80 % of jobs.")+" && !"+note+".hidden")
+	p.Await("how to take it", is(note+".textContent", "Forecast by simulation. 80 % intervals.")+" && !"+note+".hidden")
 
 	// A list in use keeps its rows, and what is expected goes on.
 	p.Run("window.kept = "+table+"; "+table+".querySelector('tbody tr:nth-child(2) button').focus(); document.activeElement.click(); 0", nil)
 	p.Await("who is in front", "document.getElementById('one').innerText.includes('2, after "+strings.ReplaceAll(hostile, "</script>", "<\\/script>")+"')")
 	a.set(func() {
-		a.expected, a.foresight = [2]string{hostile, "start by now"}, "Expected by simulations 7m 00s ago; bands are to hold for 80 % of jobs."
+		a.expected, a.foresight = [2]string{hostile, "start by now"}, "Forecast by simulation, made 7m 00s ago. 80 % intervals."
 	})
 	p.Await("what is expected later", is(text(1, 3), hostile)+" && "+is(text(2, 3), "start by now")+" && "+note+".textContent.includes('7m 00s ago')")
 	p.Await("the list and the focus", "window.kept === "+table+" && document.activeElement.textContent === 'second'")
-	left := [][6]any{{hostile, "waiting", "", 0, 0, "not foreseen"}, {"third", "waiting", "", 0, 40, ""}}
+	left := [][6]any{{hostile, "waiting", "", 0, 0, "unknown"}, {"third", "waiting", "", 0, 40, ""}}
 	a.set(func() { a.listed = &left })
-	p.Await("what became of them", is(text(1, 3), "not foreseen")+" && "+is(text(2, 2), "has ended")+" && "+is(text(2, 3), ""))
+	p.Await("what became of them", is(text(1, 3), "unknown")+" && "+is(text(2, 2), "has ended")+" && "+is(text(2, 3), ""))
 	a.set(func() { a.listed, a.foresight = &none, "" })
 	p.Await("that all have ended", is(text(1, 2), "has ended")+" && "+note+".hidden")
 	p.Run("document.activeElement.blur(); 0", nil)
 	a.set(func() {
-		a.listed, a.expected, a.foresight = nil, [2]string{"end in 5m 00s to 48h 00m", "not foreseen"}, "Expected by simulations 7m 00s ago; bands are to hold for 80 % of jobs."
+		a.listed, a.expected, a.foresight = nil, [2]string{"end in 5m 00s to 48h 00m", "unknown"}, "Forecast by simulation, made 7m 00s ago. 80 % intervals."
 	})
-	p.Await("a list of now", heads(with)+" && "+is(text(2, 3), "not foreseen")+" && window.kept !== "+table)
+	p.Await("a list of now", heads(with)+" && "+is(text(2, 3), "unknown")+" && window.kept !== "+table)
 
 	for name, size := range map[string]struct {
 		width, height int

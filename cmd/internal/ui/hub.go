@@ -21,7 +21,7 @@ import (
 // A Watch is the source of a run that goes on.
 type Watch interface {
 	State(ctx context.Context) (*State, error)
-	Job(ctx context.Context, name string) (*Told, error)
+	Job(ctx context.Context, name string) (*Details, error)
 	SoFar(ctx context.Context) (*report.SoFar, error)
 }
 
@@ -38,8 +38,8 @@ type State struct {
 	Foresight string `json:"foresight,omitempty"` // how to take what is expected of jobs; empty where nothing is of any
 }
 
-// Told is what is known of a job.
-type Told struct {
+// Details is what is known of a job.
+type Details struct {
 	Error     string      `json:"error,omitempty"` // why nothing is known; empty where something is
 	Facts     [][2]string `json:"facts"`           // name and value
 	Decisions [][2]any    `json:"decisions"`       // seconds, what
@@ -119,15 +119,15 @@ func (h *hub) live(ctx context.Context) ([]byte, error) {
 		return h.page, nil
 	}
 	begun := time.Now()
-	told, err := h.watch.SoFar(ctx)
+	soFar, err := h.watch.SoFar(ctx)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		told = &report.SoFar{Trouble: err.Error()}
+		soFar = &report.SoFar{Trouble: err.Error()}
 	}
 	took := time.Since(begun)
-	r, err := report.ReadRunSoFar(h.dir, told)
+	r, err := report.ReadRunSoFar(h.dir, soFar)
 	if err != nil {
 		return nil, err
 	}

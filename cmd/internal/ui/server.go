@@ -102,15 +102,21 @@ func (s *Server) known(q *http.Request) bool {
 	return err == nil && s.same(c.Value)
 }
 
-func (s *Server) answer(w http.ResponseWriter, q *http.Request) {
-	parts := strings.Split(strings.TrimPrefix(q.URL.Path, "/"), "/")
-	entries := s.entries()
-	if parts[0] == "" && len(parts) == 1 && len(entries) == 1 && isRun(s.folder) {
+// index answers with the list of runs and studies, or leads to the page of the only run.
+func (s *Server) index(w http.ResponseWriter, q *http.Request, entries []report.Entry) {
+	if len(entries) == 1 && isRun(s.folder) {
 		http.Redirect(w, q, "/"+entries[0].Link, http.StatusSeeOther)
 		return
 	}
+	s.write(w, func(b *bytes.Buffer) error { return report.WriteIndex(b, filepath.Base(s.folder), entries) })
+}
+
+// answer answers a request of a known client.
+func (s *Server) answer(w http.ResponseWriter, q *http.Request) {
+	parts := strings.Split(strings.TrimPrefix(q.URL.Path, "/"), "/")
+	entries := s.entries()
 	if parts[0] == "" && len(parts) == 1 {
-		s.write(w, func(b *bytes.Buffer) error { return report.WriteIndex(b, filepath.Base(s.folder), entries) })
+		s.index(w, q, entries)
 		return
 	}
 	at := -1
@@ -135,7 +141,7 @@ func (s *Server) answer(w http.ResponseWriter, q *http.Request) {
 	case place == "run/events":
 		defer s.sweep()
 		s.events(w, q, dir)
-	case place == "run/job": // of a run that has just ended, too: that nobody answers is told
+	case place == "run/job": // of a run that has just ended, too: the page says that nothing answers
 		defer s.sweep()
 		s.job(w, q, dir)
 	default:
@@ -188,7 +194,7 @@ func entry(name, dir string) report.Entry {
 	case report.IsStudy(dir):
 		e.Kind = "study"
 	case isLive(dir):
-		e.Kind, e.Live = "goes on", true
+		e.Kind, e.Live = "running", true
 	case hasSocket(dir):
 		e.Kind = "was killed"
 		e.Facts = report.FactsOf(dir)
@@ -263,11 +269,11 @@ func state(dir string) string {
 }
 
 func (s *Server) job(w http.ResponseWriter, q *http.Request, dir string) {
-	told, err := s.hub(dir).watch.Job(q.Context(), q.URL.Query().Get("name"))
+	details, err := s.hub(dir).watch.Job(q.Context(), q.URL.Query().Get("name"))
 	if err != nil {
-		told = &Told{Error: err.Error()}
+		details = &Details{Error: err.Error()}
 	}
-	text, err := json.Marshal(told)
+	text, err := json.Marshal(details)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

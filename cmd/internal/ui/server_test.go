@@ -21,8 +21,8 @@ func (still) State(context.Context) (*State, error) {
 	return &State{Now: 5, Jobs: [][6]any{{"</script><img>", "running", "", 1, 0, "end in <b>"}}}, nil
 }
 
-func (still) Job(context.Context, string) (*Told, error) {
-	return &Told{Facts: [][2]string{{"state", "running"}}}, nil
+func (still) Job(context.Context, string) (*Details, error) {
+	return &Details{Facts: [][2]string{{"state", "running"}}}, nil
 }
 
 func (still) SoFar(context.Context) (*report.SoFar, error) {
@@ -64,7 +64,7 @@ func TestOnlyItsUserIsServed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		method, path string
 		headers      map[string]string
-		stranger     bool
+		unknown      bool
 		want         int
 		holds        string
 	}{
@@ -73,9 +73,9 @@ func TestOnlyItsUserIsServed(t *testing.T) {
 		"name with markup":  {path: "/run/a%20b&%3Ci%3E/", want: 200, holds: "The run has no jobs"},
 		"live":              {path: "/run/live-one/", want: 200, holds: "connect-src"},
 		"job":               {path: "/run/live-one/job?name=x", want: 200, holds: "running"},
-		"no token":          {path: "/", stranger: true, want: 401},
-		"wrong token":       {path: "/?token=x", stranger: true, want: 401},
-		"token":             {path: "/?token=" + s.token, stranger: true, want: 303},
+		"no token":          {path: "/", unknown: true, want: 401},
+		"wrong token":       {path: "/?token=x", unknown: true, want: 401},
+		"token":             {path: "/?token=" + s.token, unknown: true, want: 303},
 		"another host":      {path: "/", headers: map[string]string{"Host": "evil.example:4242"}, want: 421},
 		"another port":      {path: "/", headers: map[string]string{"Host": "127.0.0.1:80"}, want: 421},
 		"another origin":    {path: "/", headers: map[string]string{"Origin": "http://evil.example"}, want: 403},
@@ -100,7 +100,7 @@ func TestOnlyItsUserIsServed(t *testing.T) {
 					q.Host = v
 				}
 			}
-			if !tc.stranger {
+			if !tc.unknown {
 				q.AddCookie(&http.Cookie{Name: s.cookie(), Value: s.token})
 			}
 			w := httptest.NewRecorder()
@@ -249,14 +249,14 @@ func TestARunWhoseSchedulerWasKilled(t *testing.T) {
 	for _, path := range []string{"/run/dies/", "/run/dies/job?name=x", "/run/live-one/"} {
 		get(t.Context(), path)
 	}
-	if len(s.hubs) != 2 || strings.Count(get(t.Context(), "/"), "goes on") != 2 {
+	if len(s.hubs) != 2 || strings.Count(get(t.Context(), "/"), ">running<") != 2 {
 		t.Fatalf("%d hubs of two runs that go on", len(s.hubs))
 	}
 	if err := socket.Close(); err != nil {
 		t.Fatal(err)
 	}
 	list := get(t.Context(), "/")
-	if strings.Count(list, "goes on") != 1 || strings.Count(list, "was killed") != 1 {
+	if strings.Count(list, ">running<") != 1 || strings.Count(list, "was killed") != 1 {
 		t.Errorf("the list:\n%s", list)
 	}
 	if page := get(t.Context(), "/run/dies/"); strings.Contains(page, "connect-src 'self'") || !strings.Contains(page, "killed") {

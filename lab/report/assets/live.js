@@ -2,7 +2,7 @@
 'use strict';
 Q.live = (first, show) => {
   const { $, span, digits, make, table } = Q, filled = '.tools, canvas, .tip, .found, #one, .grid', mostRows = 200;
-  let last = null, number = first.value('live'), unforeseen = first.value('unforeseen'), asking = false, foretold = false; // foretold: the list of jobs has a column for what is expected
+  let last = null, number = first.value('live'), noForecast = first.value('noForecast'), asking = false, hasForecast = false; // hasForecast: the list of jobs has a column for what is expected
   const held = e => { const at = document.activeElement; return at && at !== document.body && e.contains(at); }; // what is in use is left alone
 
   // put replaces a part by a newer one, unless it is the same.
@@ -34,7 +34,7 @@ Q.live = (first, show) => {
       if (!answer.ok) return;
       const next = new DOMParser().parseFromString(await answer.text(), 'text/html'), data = await Q.unpack(next.getElementById('data').textContent);
       if (data.value('live') == null) { location.reload(); return; } // it has ended
-      number = data.value('live'); unforeseen = data.value('unforeseen');
+      number = data.value('live'); noForecast = data.value('noForecast');
       const nav = document.querySelector('nav'); put(nav, next.querySelector('nav'));
       const main = $('main'), notes = m => m.querySelector(':scope > .notes:not(#failed)'), said = notes(main), says = notes(next.getElementById('main'));
       if (said && says) put(said, says); else if (said) said.remove(); else if (says) $('failed').after(says);
@@ -57,10 +57,10 @@ Q.live = (first, show) => {
     if (!held($('nodetable'))) { $('nodetable').replaceChildren(); table($('nodetable'), 'Nodes', [['node', 'type', 'held', 'devices', 'health'], ...last.nodes.map(n => n.map(String))]); }
     if (held($('jobtable'))) touch(); else list();
   }
-  const cells = j => [j[1], ...(foretold ? [j[5]] : []), j[2], digits(j[3]), j[4] == null ? '–' : span(j[4])];
+  const cells = j => [j[1], ...(hasForecast ? [j[5]] : []), j[2], digits(j[3]), j[4] == null ? '–' : span(j[4])];
   const write = (e, text) => { if (e.textContent !== text) e.textContent = text; };
   function foresight() { // how to take what is expected, or why nothing is
-    const text = last.foresight ? (foretold ? last.foresight : '') : (last.jobs.length && unforeseen) || '';
+    const text = last.foresight ? (hasForecast ? last.foresight : '') : (last.jobs.length && noForecast) || '';
     write($('foresight'), text); $('foresight').hidden = !text;
   }
   // touch renews the texts of a list of jobs that is in use, and leaves its rows.
@@ -76,10 +76,10 @@ Q.live = (first, show) => {
     if (!last) return;
     const filter = $('filter'), text = filter.value.trim().toLowerCase(), shown = last.jobs.filter(j => j[0].toLowerCase().includes(text));
     $('jobtable').replaceChildren();
-    foretold = Boolean(last.foresight);
+    hasForecast = Boolean(last.foresight);
     const box = make('div', null, $('jobtable'));
     make('p', '', box).id = 'foresight'; foresight();
-    const t = table(box, shown.length > mostRows ? `The first ${mostRows} of ${digits(shown.length)} jobs that have not ended` : 'Jobs that have not ended', [['job', 'state', ...(foretold ? ['expected'] : []), 'why', 'devices', 'submitted'], ...shown.slice(0, mostRows).map(j => [j[0], ...cells(j)])], true);
+    const t = table(box, shown.length > mostRows ? `The first ${mostRows} of ${digits(shown.length)} jobs that have not ended` : 'Jobs that have not ended', [['job', 'state', ...(hasForecast ? ['expected'] : []), 'why', 'devices', 'submitted'], ...shown.slice(0, mostRows).map(j => [j[0], ...cells(j)])], true);
     t.querySelectorAll('tbody tr').forEach((r, i) => { const cell = r.firstChild, b = make('button', shown[i][0]); b.type = 'button'; cell.replaceChildren(b); b.addEventListener('click', () => { Q.select(shown[i][0]); $('one').scrollIntoView({ block: 'nearest' }); }); });
   }
   // explain asks what was last decided about a job.

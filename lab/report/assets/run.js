@@ -38,7 +38,7 @@ Q.run = first => {
 
     // Waiting by reason.
     const reasons = data.value('reasons');
-    if ($('reasons') && reasons && reasons.length) chart($('reasons'), { title: 'Waiting jobs by what they were told', x: column('waiting.at'), sync: 'time', series: reasons.map((label, i) => ({ label, y: column('waiting.' + i), step: true })) });
+    if ($('reasons') && reasons && reasons.length) chart($('reasons'), { title: 'Pending jobs by reason', x: column('waiting.at'), sync: 'time', series: reasons.map((label, i) => ({ label, y: column('waiting.' + i), step: true })) });
   }
 
   // life lists waits and stays of a job.
@@ -49,7 +49,7 @@ Q.run = first => {
     const waits = life(j).waits.filter(i => column('waits.end')[i] <= at + .01);
     if (!waits.length) return '';
     const i = waits[waits.length - 1];
-    return `; before, it was told ${why[column('waits.reason')[i]]} for ${span(column('waits.end')[i] - column('waits.start')[i])}${wanted(i)}`;
+    return `; before, it was pending for ${why[column('waits.reason')[i]]} for ${span(column('waits.end')[i] - column('waits.start')[i])}${wanted(i)}`;
   };
 
   // The device timeline.
