@@ -23,8 +23,9 @@ PROTOC_GEN_GO_GRPC := $(BIN)/protoc-gen-go-grpc-$(PROTOC_GEN_GO_GRPC_VERSION)
 # their properties take minutes under the race detector.
 PIPELINE := ./core ./core/search/... ./policykit/stopping ./core/synthesizer ./core/tuning ./core/twin ./core/agent/... ./core/backend/... ./core/control/... ./plugins/wire/... ./plugins/sdk/... ./plugins/host/... ./core/sim/... ./core/metrics/... ./policykit/cells ./policykit/promise ./policykit/queue ./policykit/synergy ./core/coretest/... ./admission/... ./allocation ./placement/... ./elasticity/...
 
-# Prints the packages whose tests hold properties: others do not know rapid's flags.
-PROPERTIES := $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/pgregory.net\/rapid|core\/coretest[] ]/ { print $$1 }'
+# Prints the packages whose tests hold properties: others do not know rapid's flags. SUITES prints those that run conformance suites.
+PROPERTIES := $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/pgregory.net\/rapid/ { print $$1 }'
+SUITES := $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/policytest|core\/coretest[] ]/ && !/pgregory.net\/rapid/ { print $$1 }'
 
 # The packages whose tests are held to changes of the code.
 PACKAGES ?= ./core ./core/sim ./core/goodput ./placement ./admission ./allocation ./elasticity ./configs ./plugins/host ./core/stats
@@ -160,7 +161,8 @@ flaky: ## run the tests that start processes 20 times beside busy loops, one a c
 	if [ -n "$$failed" ]; then echo "flaky:$$failed"; exit 1; fi
 
 slow: ## run the properties at length, a thousand random worlds each, and measure the intervals of statistics
-	$(GO) test -count=1 -timeout=30m $$($(PROPERTIES)) -rapid.checks=1000
+	CORETEST_WORLDS=1000 $(GO) test -count=1 -timeout=30m $$($(PROPERTIES)) -rapid.checks=1000
+	CORETEST_WORLDS=1000 $(GO) test -count=1 -timeout=30m $$($(SUITES))
 	$(GO) test -count=1 -timeout=30m ./core/stats -run=Measured -full
 
 kills: ## kill schedulers of real processes 200 times each way (SEED=1), those of searches 20 times, and damage stores at length

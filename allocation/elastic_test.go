@@ -15,6 +15,7 @@ import (
 	"github.com/quartet-sched/quartet/allocation/tiresias"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/coretest/drawn"
 	"github.com/quartet-sched/quartet/internal/refdata"
 	"github.com/quartet-sched/quartet/policykit/elastic"
 	"github.com/quartet-sched/quartet/policykit/policytest"
@@ -28,7 +29,7 @@ func TestElasticGrantsWhatJobsCanUse(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				v, candidates := coretest.DrawView(t)
+				v, candidates := drawn.View(t)
 				grants, err := policytest.New(t, tc.Factory, tc.Config).Allocate(context.Background(), v, candidates)
 				if err != nil {
 					t.Fatal(err)
@@ -74,7 +75,7 @@ func TestElasticIsRigidWithRigidJobs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				v, _ := coretest.DrawView(t)
+				v, _ := drawn.View(t)
 				scaled, rigid := policytest.New(t, tc.elastic, tc.config), policytest.New(t, tc.rigid, tc.config)
 				for range 4 {
 					got, want := policytest.Ask(t, scaled, v, coretest.Rigid), policytest.Ask(t, rigid, v, coretest.Rigid)

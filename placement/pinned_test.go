@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/coretest/drawn"
 	"github.com/quartet-sched/quartet/policykit/policytest"
 )
 
@@ -31,7 +31,7 @@ func TestPinnedJobsKeepTheirSeats(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				v, candidates := coretest.DrawView(t)
+				v, candidates := drawn.View(t)
 				grants := drawGrants(t, v, candidates)
 				seating, err := policytest.New(t, tc.factory, tc.config).Place(context.Background(), v, grants)
 				if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/coretest/drawn"
 )
 
 // measured is a table of pairs of single devices of type a: "x y" keeps the parts.
@@ -135,7 +136,7 @@ func TestWithoutPairsNothingChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				v, candidates := coretest.DrawView(t)
+				v, candidates := drawn.View(t)
 				v.Cluster.Sharing, v.Cluster.MaxOwners = core.TimeSlice, 2
 				var pairs []core.Pair
 				for _, on := range v.Cluster.Accelerators {

@@ -7,11 +7,12 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/coretest/drawn"
 )
 
 // drawShared is a view in which some running jobs are on devices of others, all or some of them.
 func drawShared(t *rapid.T) (*core.View, []core.Candidate) {
-	v, candidates := coretest.DrawView(t)
+	v, candidates := drawn.View(t)
 	v.Cluster.Sharing = core.Fractional
 	for i := range candidates {
 		for k := range candidates[:i] {

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -41,7 +40,7 @@ func TestBuilders(t *testing.T) {
 }
 
 func TestCloneSharesNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	inWorlds(t, func(t *T) {
 		v, candidates := DrawView(t)
 		q := question{View: v, inputs: inputs{Candidates: candidates, Plan: &core.Plan{}}}
 		for _, c := range candidates {

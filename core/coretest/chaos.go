@@ -5,15 +5,13 @@ import (
 	"math"
 	"slices"
 
-	"pgregory.net/rapid"
-
 	"github.com/quartet-sched/quartet/core"
 )
 
 // chaos is every stage at once. It answers anything that the contract allows, and in a quiet round repeats itself, so
 // that whatever changes then is the doing of the stage under test.
 type chaos struct {
-	t        *rapid.T
+	t        *T
 	quiet    bool
 	verdicts []core.Verdict
 	grants   []core.Grant
@@ -29,14 +27,14 @@ func (c *chaos) Respond(_ context.Context, _ *core.View, jobs []*core.Job) ([]co
 	responses := make([]core.Response, 0, len(jobs))
 	for _, j := range jobs {
 		r := core.Response{Job: j.ID, MinReplicas: j.MinReplicas, MaxReplicas: j.MaxReplicas, RemainingWork: unknown}
-		if rapid.IntRange(0, 3).Draw(c.t, "fix") == 0 {
+		if intRange(0, 3).Draw(c.t, "fix") == 0 {
 			r.MinReplicas, r.MaxReplicas = j.Requested, j.Requested
 		}
-		for range rapid.IntRange(0, 2).Draw(c.t, "curves") {
+		for range intRange(0, 2).Draw(c.t, "curves") {
 			r.Curves = append(r.Curves, c.drawCurve(r.MaxReplicas))
 		}
-		if len(r.Curves) > 0 && rapid.Bool().Draw(c.t, "work known") {
-			r.RemainingWork = rapid.SampledFrom([]float64{0, 3.5, 1e6}).Draw(c.t, "remaining")
+		if len(r.Curves) > 0 && anyBool().Draw(c.t, "work known") {
+			r.RemainingWork = sampledFrom([]float64{0, 3.5, 1e6}).Draw(c.t, "remaining")
 		}
 		responses = append(responses, r)
 	}
@@ -44,9 +42,9 @@ func (c *chaos) Respond(_ context.Context, _ *core.View, jobs []*core.Job) ([]co
 }
 
 func (c *chaos) drawCurve(replicas int) core.Curve {
-	rate := rapid.SampledFrom([]float64{0, 0.5, 1, 1, 3, 700})
+	rate := sampledFrom([]float64{0, 0.5, 1, 1, 3, 700})
 	var curve core.Curve
-	rising := rapid.Bool().Draw(c.t, "rising")
+	rising := anyBool().Draw(c.t, "rising")
 	for r := range replicas {
 		if rising {
 			curve.OneNode = append(curve.OneNode, float64(r+1))
@@ -71,7 +69,7 @@ func (c *chaos) Admit(_ context.Context, _ *core.View, waiting []*core.Job) ([]c
 	c.verdicts = nil
 	for _, j := range waiting {
 		v := core.Verdict{Job: j.ID, Code: core.Defer, Reason: core.PolicyDecision}
-		switch rapid.IntRange(0, 7).Draw(c.t, "admission") {
+		switch intRange(0, 7).Draw(c.t, "admission") {
 		case 0:
 			v.Code = core.Reject
 		case 1, 2:
@@ -93,7 +91,7 @@ func (c reviewingChaos) Review(_ context.Context, _ *core.View, reported []*core
 	}
 	var verdicts []core.Verdict
 	for _, j := range reported {
-		switch rapid.IntRange(0, 3).Draw(c.t, "review") {
+		switch intRange(0, 3).Draw(c.t, "review") {
 		case 0:
 			verdicts = append(verdicts, core.Verdict{Job: j.ID, Code: core.End, Reason: core.Pruned})
 		case 1:
@@ -115,12 +113,12 @@ func (c *chaos) Allocate(_ context.Context, v *core.View, candidates []core.Cand
 		return c.grants, nil
 	}
 	c.grants = nil
-	for _, candidate := range rapid.Permutation(candidates).Draw(c.t, "order") {
+	for _, candidate := range permutation(candidates).Draw(c.t, "order") {
 		if candidate.MustStay(v.Cluster, candidate.Response) {
 			c.grants = append(c.grants, core.Grant{Job: candidate.ID, Accelerator: core.AnyAccelerator, Replicas: candidate.Held})
 			continue
 		}
-		if rapid.IntRange(0, 4).Draw(c.t, "no grant") == 0 {
+		if intRange(0, 4).Draw(c.t, "no grant") == 0 {
 			continue
 		}
 		c.grants = append(c.grants, c.drawGrant(v, candidate))
@@ -133,27 +131,27 @@ func (c *chaos) Allocate(_ context.Context, v *core.View, candidates []core.Cand
 
 func (c *chaos) drawGrant(v *core.View, candidate core.Candidate) core.Grant {
 	t, r := c.t, candidate.Response
-	g := core.Grant{Job: candidate.ID, Accelerator: core.AnyAccelerator, Replicas: rapid.IntRange(r.MinReplicas, r.MaxReplicas).Draw(t, "replicas")}
-	if held := candidate.Held; held >= r.MinReplicas && held <= r.MaxReplicas && rapid.Bool().Draw(t, "keep count") {
+	g := core.Grant{Job: candidate.ID, Accelerator: core.AnyAccelerator, Replicas: intRange(r.MinReplicas, r.MaxReplicas).Draw(t, "replicas")}
+	if held := candidate.Held; held >= r.MinReplicas && held <= r.MaxReplicas && anyBool().Draw(t, "keep count") {
 		g.Replicas = held
 	}
-	if types := runnable(v.Cluster, candidate.Job); len(types) > 0 && rapid.Bool().Draw(t, "typed") {
-		g.Accelerator = rapid.SampledFrom(types).Draw(t, "granted type")
+	if types := runnable(v.Cluster, candidate.Job); len(types) > 0 && anyBool().Draw(t, "typed") {
+		g.Accelerator = sampledFrom(types).Draw(t, "granted type")
 	}
-	g.Blocking = rapid.IntRange(0, 7).Draw(t, "blocking") == 0
-	switch rapid.IntRange(0, 7).Draw(t, "propose") {
+	g.Blocking = intRange(0, 7).Draw(t, "blocking") == 0
+	switch intRange(0, 7).Draw(t, "propose") {
 	case 0:
 		g.Proposed = drawScattered(t, v.Cluster, g.Replicas)
 	case 1, 2: // each for itself, so that two may want the same device
 		c.free.reset(v.Cluster)
-		nodes := rapid.Permutation(v.Cluster.Nodes).Draw(t, "proposed order")
+		nodes := permutation(v.Cluster.Nodes).Draw(t, "proposed order")
 		g.Proposed = firstFit(&c.free, v.Cluster, nodes, candidate.Job, &g)
 	}
 	return g
 }
 
 // drawScattered draws that many devices of any nodes, whatever their health and type, in any order.
-func drawScattered(t *rapid.T, c *core.Cluster, replicas int) []core.Seat {
+func drawScattered(t *T, c *core.Cluster, replicas int) []core.Seat {
 	var devices []core.Seat
 	for i := range c.Nodes {
 		for d := range c.Nodes[i].Devices {
@@ -163,7 +161,7 @@ func drawScattered(t *rapid.T, c *core.Cluster, replicas int) []core.Seat {
 	if len(devices) < replicas {
 		return nil
 	}
-	return rapid.Permutation(devices).Draw(t, "proposed devices")[:replicas]
+	return permutation(devices).Draw(t, "proposed devices")[:replicas]
 }
 
 // Place draws legal seats: jobs stay, move, are refused or evicted. In a quiet round they stay, what was refused is
@@ -177,7 +175,7 @@ func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (cor
 	kept := make(map[core.JobID]bool)
 	for i := range grants {
 		g := &grants[i]
-		if j := v.Job(g.Job); canStay(v.Cluster, j, g) && (c.quiet || j.Pinned || rapid.IntRange(0, 4).Draw(c.t, "move") > 0) {
+		if j := v.Job(g.Job); canStay(v.Cluster, j, g) && (c.quiet || j.Pinned || intRange(0, 4).Draw(c.t, "move") > 0) {
 			kept[g.Job] = c.free.keep(j)
 		}
 	}
@@ -191,7 +189,7 @@ func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (cor
 		}
 		refuse := c.refused[g.Job] == g.Replicas
 		if !c.quiet {
-			refuse = rapid.IntRange(0, 7).Draw(c.t, "refuse") == 0
+			refuse = intRange(0, 7).Draw(c.t, "refuse") == 0
 		}
 		if !refuse {
 			seats := c.seat(v.Cluster, j, g, turns)
@@ -222,7 +220,7 @@ func (c *chaos) seat(cluster *core.Cluster, j *core.Job, g *core.Grant, kept tur
 	}
 	nodes := cluster.Nodes
 	if !c.quiet {
-		nodes = rapid.Permutation(nodes).Draw(c.t, "node order")
+		nodes = permutation(nodes).Draw(c.t, "node order")
 	}
 	open := slices.DeleteFunc(slices.Clone(nodes), func(n core.Node) bool { return waits(n.ID) })
 	return firstFit(&c.free, cluster, open, j, g)
@@ -232,8 +230,8 @@ func (c *chaos) seat(cluster *core.Cluster, j *core.Job, g *core.Grant, kept tur
 func (c *chaos) Tune(_ context.Context, _ *core.View, placements []core.Placement) ([]core.Tuning, error) {
 	var tunings []core.Tuning
 	for _, p := range placements {
-		if !c.quiet && rapid.IntRange(0, 3).Draw(c.t, "tune") == 0 {
-			tunings = append(tunings, core.Tuning{Job: p.Job, BatchPerDevice: rapid.IntRange(1, 64).Draw(c.t, "batch"), LearningRateFactor: 1})
+		if !c.quiet && intRange(0, 3).Draw(c.t, "tune") == 0 {
+			tunings = append(tunings, core.Tuning{Job: p.Job, BatchPerDevice: intRange(1, 64).Draw(c.t, "batch"), LearningRateFactor: 1})
 		}
 	}
 	return tunings, nil

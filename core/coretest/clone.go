@@ -1,9 +1,11 @@
 package coretest
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -240,4 +242,55 @@ func sameValue(a, b reflect.Value) bool {
 	default:
 		return a.Equal(b)
 	}
+}
+
+// mostDifferences is how many places a diff lists.
+const mostDifferences = 20
+
+// diff lists where two values that are not the same differ, a line for what each holds there.
+func diff(a, b any) string {
+	var d differences
+	d.find("", reflect.ValueOf(a), reflect.ValueOf(b))
+	if len(d) > mostDifferences {
+		d = append(d[:mostDifferences], fmt.Sprintf("and %d more\n", len(d)-mostDifferences))
+	}
+	return strings.Join(d, "")
+}
+
+// differences are places where two values differ.
+type differences []string
+
+// find goes through two values as sameValue does.
+func (d *differences) find(place string, a, b reflect.Value) {
+	switch {
+	case sameValue(a, b):
+	case a.Kind() == reflect.Pointer && !a.IsNil() && !b.IsNil():
+		d.find(place, a.Elem(), b.Elem())
+	case a.Kind() == reflect.Struct:
+		for i := range a.NumField() {
+			d.find(place+"."+a.Type().Field(i).Name, a.Field(i), b.Field(i))
+		}
+	case a.Kind() == reflect.Slice:
+		for i := range max(a.Len(), b.Len()) {
+			at := fmt.Sprintf("%s[%d]", place, i)
+			switch {
+			case i >= b.Len():
+				*d = append(*d, "- "+at+": "+shown(a.Index(i))+"\n")
+			case i >= a.Len():
+				*d = append(*d, "+ "+at+": "+shown(b.Index(i))+"\n")
+			default:
+				d.find(at, a.Index(i), b.Index(i))
+			}
+		}
+	default:
+		*d = append(*d, "- "+place+": "+shown(a)+"\n+ "+place+": "+shown(b)+"\n")
+	}
+}
+
+// shown is a value as people read it, behind its pointer.
+func shown(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	return fmt.Sprintf("%+v", v)
 }

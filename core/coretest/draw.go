@@ -3,19 +3,17 @@ package coretest
 import (
 	"context"
 
-	"pgregory.net/rapid"
-
 	"github.com/quartet-sched/quartet/core"
 )
 
 // DrawView draws a view as an allocator meets it: a cluster of 1 to 8 nodes with 1 to 8 devices, some of them down or
 // draining, and jobs in every state that a live one can be in, running ones on seats of their own, some of them pinned. The candidates are
 // its active jobs with rigid and elastic responses, whose curves, where there are any, need not rise.
-func DrawView(t *rapid.T) (*core.View, []core.Candidate) {
+func DrawView(t *T) (*core.View, []core.Candidate) {
 	w, watcher := drawWorld(t), &watcher{chaos: chaos{t: t}}
 	w.pins = true
 	p := core.NewPipeline(cloneCluster(w.cluster), compose(watcher), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, Observers: []core.Observer{w}})
-	for range rapid.IntRange(1, 6).Draw(t, "rounds before") {
+	for range intRange(1, 6).Draw(t, "rounds before") {
 		watcher.last = question{}
 		hold(t, p, w.step(), w)
 		if watcher.last.View == nil { // nobody to allocate to

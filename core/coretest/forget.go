@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"runtime"
 
-	"pgregory.net/rapid"
-
 	"github.com/quartet-sched/quartet/core"
 )
 
@@ -20,7 +18,7 @@ const (
 )
 
 // forget compares what a pipeline grows by for each ended job with the policy and with a plain stage in its place.
-func (s *subject[S]) forget(t rapid.TB) {
+func (s *subject[S]) forget(t TB) {
 	policy, _ := s.create(t)
 	plainly := growth(t, compose(plain{}))
 	grown := growth(t, s.compose(policy, plain{}))
@@ -31,7 +29,7 @@ func (s *subject[S]) forget(t rapid.TB) {
 }
 
 // growth is the bytes that a pipeline keeps for each job that ended in the latter half of a long run.
-func growth(t rapid.TB, stages core.Stages) float64 {
+func growth(t TB, stages core.Stages) float64 {
 	c := &churn{}
 	p := core.NewPipeline(MakeCluster().Nodes(8, "t4", 8).Obj(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}})
 	for range forgetRounds / 2 {

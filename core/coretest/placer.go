@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/quartet-sched/quartet/core"
 )
 
@@ -38,7 +36,7 @@ func placeOne(s slot[core.Placer], f core.Factory[core.Placer], opts []Option) c
 	for _, opt := range opts {
 		opt(&subject.options)
 	}
-	return check{"a single replica is seated", func(t rapid.TB) {
+	return check{name: "a single replica is seated", run: func(t TB) {
 		policy, _ := subject.create(t)
 		v := MakeView(MakeCluster().Nodes(1, "t4", 4).Obj()).Jobs(MakeJob("only").Waiting()).Obj()
 		seating, err := policy.Place(context.Background(), v, []core.Grant{{Job: 0, Accelerator: core.AnyAccelerator, Replicas: 1}})

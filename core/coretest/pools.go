@@ -4,28 +4,26 @@ import (
 	"fmt"
 	"slices"
 
-	"pgregory.net/rapid"
-
 	"github.com/quartet-sched/quartet/core"
 )
 
 // drawPools makes pools of some of the nodes, and others that are empty. It is called before the pipeline sees the cluster.
 func (w *world) drawPools() {
 	c := w.cluster
-	for i := range rapid.IntRange(0, 2).Draw(w.t, "pools") {
+	for i := range intRange(0, 2).Draw(w.t, "pools") {
 		p := core.Pool{
-			Name: fmt.Sprintf("pool-%d", i), Accelerator: core.AcceleratorID(rapid.IntRange(0, len(c.Accelerators)-1).Draw(w.t, "type of a pool")),
-			Devices: rapid.IntRange(1, 8).Draw(w.t, "devices of a node"), CPUs: 64, MemoryGB: 256, PricePerHour: 2.5,
-			Max:               rapid.IntRange(1, maxWorldNodes).Draw(w.t, "largest size"),
-			UpCooldownSeconds: rapid.SampledFrom([]float64{0, 90.5}).Draw(w.t, "cool-down"), DownCooldownSeconds: 600,
-			ProvisioningSeconds: rapid.SampledFrom([]float64{0, 75.25}).Draw(w.t, "provisioning"), Spot: rapid.Bool().Draw(w.t, "spot"),
+			Name: fmt.Sprintf("pool-%d", i), Accelerator: core.AcceleratorID(intRange(0, len(c.Accelerators)-1).Draw(w.t, "type of a pool")),
+			Devices: intRange(1, 8).Draw(w.t, "devices of a node"), CPUs: 64, MemoryGB: 256, PricePerHour: 2.5,
+			Max:               intRange(1, maxWorldNodes).Draw(w.t, "largest size"),
+			UpCooldownSeconds: sampledFrom([]float64{0, 90.5}).Draw(w.t, "cool-down"), DownCooldownSeconds: 600,
+			ProvisioningSeconds: sampledFrom([]float64{0, 75.25}).Draw(w.t, "provisioning"), Spot: anyBool().Draw(w.t, "spot"),
 		}
-		p.Min = rapid.IntRange(0, p.Max).Draw(w.t, "least size")
-		if rapid.Bool().Draw(w.t, "its price changes") {
+		p.Min = intRange(0, p.Max).Draw(w.t, "least size")
+		if anyBool().Draw(w.t, "its price changes") {
 			p.Prices = []core.Price{{FromSeconds: 60, PerHour: 0.1}, {FromSeconds: 333.25, PerHour: 4}}
 		}
 		for k := range c.Nodes {
-			if n := &c.Nodes[k]; n.Pool == "" && n.Accelerator == p.Accelerator && c.PoolSize(p.Name) < p.Max && rapid.Bool().Draw(w.t, "is of the pool") {
+			if n := &c.Nodes[k]; n.Pool == "" && n.Accelerator == p.Accelerator && c.PoolSize(p.Name) < p.Max && anyBool().Draw(w.t, "is of the pool") {
 				n.Pool, n.Devices = p.Name, p.Devices
 			}
 		}
@@ -40,11 +38,11 @@ func (w *world) enter(n *core.AddedNode, from float64) {
 	at := slices.IndexFunc(c.Pools, func(p core.Pool) bool {
 		return c.Accelerators[p.Accelerator] == n.Accelerator && c.PoolSize(p.Name) < p.Max
 	})
-	if at < 0 || !rapid.Bool().Draw(w.t, "joins a pool") {
+	if at < 0 || !anyBool().Draw(w.t, "joins a pool") {
 		return
 	}
 	n.Pool, n.Devices = c.Pools[at].Name, c.Pools[at].Devices
 	if n.Health == core.Provisioning {
-		n.ExpectedSeconds = rapid.SampledFrom([]float64{0, from, from + 75.25}).Draw(w.t, "expected")
+		n.ExpectedSeconds = sampledFrom([]float64{0, from, from + 75.25}).Draw(w.t, "expected")
 	}
 }

@@ -1,53 +1,33 @@
 package coretest
 
 import (
-	"flag"
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
 )
 
-// TestMain keeps rapid from writing a file for, and from shrinking, the failures that these tests provoke.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "0s"} {
-		if err := flag.Set(name, value); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(2)
-		}
-	}
-	os.Exit(m.Run())
-}
-
 // record runs one check in the same worlds each time and returns what it complained about.
-func record(t *testing.T, checks []check, name string) string {
+func record(t *testing.T, checks []check, name string) Result {
 	t.Helper()
-	restore, err := Effort{Seed: 1}.apply()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer restore()
 	for _, c := range checks {
 		if c.name == name {
-			return c.record()
+			return c.judge(Effort{Seed: 1})
 		}
 	}
 	t.Fatalf("no check named %q", name)
-	return ""
+	return Result{}
 }
 
 // wantCaught fails unless the check complains with the words given, and, for random rounds, tells the seed.
 func wantCaught(t *testing.T, checks []check, name, want string) {
 	t.Helper()
 	got := record(t, checks, name)
-	if got == "" || !strings.Contains(got, want) {
-		t.Errorf("check %q complained\n%s\nwant %q in it", name, got, want)
+	if got.Fault == "" || !strings.Contains(got.Fault, want) {
+		t.Errorf("check %q complained\n%s\nwant %q in it", name, got.Fault, want)
 	}
-	if name == "rounds" && !strings.Contains(got, "-rapid.seed=") {
-		t.Errorf("the complaint does not tell the seed:\n%s", got)
+	if name == "rounds" && got.Seed == 0 {
+		t.Errorf("the complaint does not tell the seed:\n%s", got.Fault)
 	}
 }
 

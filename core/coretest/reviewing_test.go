@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/quartet-sched/quartet/core"
 )
 
@@ -29,7 +27,7 @@ func (w *whim) Review(_ context.Context, v *core.View, jobs []*core.Job) (verdic
 			w.t.Fatalf("shown job %d after %d: %v, held back %v, with %d metrics", j.ID, last, j.State, held, len(j.Reported))
 		}
 		last, w.asked[j.ID] = j.ID, j.WorkDone(v.NowSeconds)
-		switch rapid.IntRange(0, 3).Draw(w.t, "review") {
+		switch intRange(0, 3).Draw(w.t, "review") {
 		case 0:
 			verdicts, w.ends[j.ID] = append(verdicts, core.Verdict{Job: j.ID, Code: core.End, Reason: core.Pruned}), true
 		case 1:
@@ -54,7 +52,7 @@ func (w *whim) Admit(ctx context.Context, v *core.View, waiting []*core.Job) ([]
 	}
 	verdicts, err := w.chaos.Admit(ctx, v, waiting)
 	for i := range verdicts {
-		if verdicts[i].Code == core.Defer && rapid.Bool().Draw(w.t, "awaits") {
+		if verdicts[i].Code == core.Defer && anyBool().Draw(w.t, "awaits") {
 			verdicts[i].Reason = core.AwaitingResults
 		}
 	}
@@ -117,14 +115,14 @@ func (w *whim) ObserveRound(r *core.Report) error {
 // In random worlds a job that is held back holds nothing and keeps its progress, and one that is ended is completed with what it did.
 func TestReviewsInRandomWorlds(t *testing.T) {
 	var ends, pauses int
-	rapid.Check(t, func(t *rapid.T) {
+	inWorlds(t, func(t *T) {
 		w := drawWorld(t)
 		w.reports, w.pins = true, true
 		rest := &whim{
 			chaos: &chaos{t: t}, world: w,
 			asked: map[core.JobID]float64{}, ends: map[core.JobID]bool{}, defers: map[core.JobID]bool{}, waiting: map[core.JobID]float64{},
 		}
-		interval := rapid.SampledFrom([]float64{0, 60}).Draw(t, "interval")
+		interval := sampledFrom([]float64{0, 60}).Draw(t, "interval")
 		p := core.NewPipeline(cloneCluster(w.cluster), compose(rest), core.PipelineOptions{
 			Rounds: core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0},
 			Observers: []core.Observer{rest, counted(func(r *core.Report) {
@@ -134,7 +132,7 @@ func TestReviewsInRandomWorlds(t *testing.T) {
 				}
 			})},
 		})
-		for range rapid.IntRange(1, 16).Draw(t, "rounds") {
+		for range intRange(1, 16).Draw(t, "rounds") {
 			hold(t, p, w.step(), w)
 		}
 	})

@@ -3,8 +3,6 @@ package coretest
 import (
 	"slices"
 
-	"pgregory.net/rapid"
-
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/mig"
 )
@@ -46,12 +44,12 @@ func (s *subject[S]) drawSharing(w *world, needs []core.Capability) {
 		case places:
 			ways = slices.DeleteFunc(ways, func(way core.Sharing) bool { return way == core.TimeSlice })
 		}
-		if rapid.IntRange(0, 2).Draw(w.t, "shares") > 0 {
+		if intRange(0, 2).Draw(w.t, "shares") > 0 {
 			return
 		}
 	}
-	way := rapid.SampledFrom(ways).Draw(w.t, "sharing")
-	w.share(way, counts && (way == core.Exclusive || rapid.Bool().Draw(w.t, "resources are counted")))
+	way := sampledFrom(ways).Draw(w.t, "sharing")
+	w.share(way, counts && (way == core.Exclusive || anyBool().Draw(w.t, "resources are counted")))
 	if way == core.TimeSlice && slices.Contains(needs, core.CapabilityPairRates) {
 		w.drawPairs()
 	}
@@ -62,16 +60,16 @@ func (w *world) share(way core.Sharing, counts bool) {
 	c, t := w.cluster, w.t
 	w.shares, c.Sharing, c.CountsResources = true, way, counts
 	if way == core.TimeSlice {
-		c.MaxOwners, c.OversubscribesMemory = rapid.IntRange(1, mostOwners).Draw(t, "owners of a device"), rapid.IntRange(0, 3).Draw(t, "oversubscribes memory") == 0
+		c.MaxOwners, c.OversubscribesMemory = intRange(1, mostOwners).Draw(t, "owners of a device"), intRange(0, 3).Draw(t, "oversubscribes memory") == 0
 	}
 	for range c.Accelerators {
-		w.deviceMemory = append(w.deviceMemory, rapid.SampledFrom([]float64{0, 16, 40.5}).Draw(t, "device memory"))
+		w.deviceMemory = append(w.deviceMemory, sampledFrom([]float64{0, 16, 40.5}).Draw(t, "device memory"))
 	}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		n.DeviceMemoryGB = w.deviceMemory[n.Accelerator]
 		if counts && way != core.TimeSlice { // there, jobs are seated by devices and their memory alone
-			n.CPUs, n.MemoryGB = rapid.SampledFrom([]float64{0, 3, 24, 64}).Draw(t, "CPUs"), rapid.SampledFrom([]float64{0, 20.5, 500}).Draw(t, "memory")
+			n.CPUs, n.MemoryGB = sampledFrom([]float64{0, 3, 24, 64}).Draw(t, "CPUs"), sampledFrom([]float64{0, 20.5, 500}).Draw(t, "memory")
 		}
 	}
 	for i := range c.Pools {
@@ -88,37 +86,37 @@ func (w *world) drawAsked(s *core.JobSpec) {
 	if w.cluster.Sharing == core.TimeSlice {
 		owners = mostOwners // each has CPUs and memory of its own
 	}
-	s.CPUs = rapid.SampledFrom([]float64{0, 0, 1, 10.0 / 3, 8}).Draw(t, "asks CPUs") / owners
-	s.MemoryGB = rapid.SampledFrom([]float64{0, 0, 0.1, 30}).Draw(t, "asks memory") / owners
-	s.DeviceMemoryGB = rapid.SampledFrom([]float64{0, 2.5, 6, 10, 17}).Draw(t, "asks memory of a device")
-	s.Utilisation = rapid.SampledFrom([]float64{0, 0.2, 0.6, 1}).Draw(t, "utilisation")
-	s.SlowdownTolerance = rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "tolerance")
-	s.Iteration = rapid.SampledFrom([]core.Iteration{
+	s.CPUs = sampledFrom([]float64{0, 0, 1, 10.0 / 3, 8}).Draw(t, "asks CPUs") / owners
+	s.MemoryGB = sampledFrom([]float64{0, 0, 0.1, 30}).Draw(t, "asks memory") / owners
+	s.DeviceMemoryGB = sampledFrom([]float64{0, 2.5, 6, 10, 17}).Draw(t, "asks memory of a device")
+	s.Utilisation = sampledFrom([]float64{0, 0.2, 0.6, 1}).Draw(t, "utilisation")
+	s.SlowdownTolerance = sampledFrom([]float64{0, 0.3}).Draw(t, "tolerance")
+	s.Iteration = sampledFrom([]core.Iteration{
 		{}, {Load: 4}, {Compute: 3, Sync: 1}, {Load: 1, Compute: 1, Sync: 1}, {Load: 2, Compute: 5, Measured: 6.5}, {Measured: 3},
 	}).Draw(t, "stages")
-	if rapid.Bool().Draw(t, "sensitive") {
+	if anyBool().Draw(t, "sensitive") {
 		s.Sensitivity = &core.Sensitivity{
-			Base: core.Resources{CPUs: 3, MemoryGB: 62.5}, Speedup: rapid.Float64Range(1, 3).Draw(t, "speed-up"),
-			Ideal: core.Resources{CPUs: rapid.SampledFrom([]float64{1, 3, 7, 12, 100}).Draw(t, "ideal CPUs"), MemoryGB: rapid.SampledFrom([]float64{1, 62.5, 125, 1e4}).Draw(t, "ideal memory")},
+			Base: core.Resources{CPUs: 3, MemoryGB: 62.5}, Speedup: float64Range(1, 3).Draw(t, "speed-up"),
+			Ideal: core.Resources{CPUs: sampledFrom([]float64{1, 3, 7, 12, 100}).Draw(t, "ideal CPUs"), MemoryGB: sampledFrom([]float64{1, 62.5, 125, 1e4}).Draw(t, "ideal memory")},
 		}
 	}
 }
 
 // drawShare is what a replica has of a device: thousandths, nothing, or all of it; a profile, too, where devices are divided into slices.
-func drawShare(t *rapid.T, way core.Sharing) *core.Share {
+func drawShare(t *T, way core.Sharing) *core.Share {
 	whole := 3
 	if way == core.Mig {
 		whole = 7
 	}
-	switch rapid.IntRange(0, whole).Draw(t, "share") {
+	switch intRange(0, whole).Draw(t, "share") {
 	case 0:
 		return nil
 	case 1:
 		return &core.Share{}
 	case 2:
-		return &core.Share{Milli: rapid.SampledFrom([]int{1, 250, 500, core.WholeDevice}).Draw(t, "thousandths")}
+		return &core.Share{Milli: sampledFrom([]int{1, 250, 500, core.WholeDevice}).Draw(t, "thousandths")}
 	case 3:
-		return &core.Share{Milli: rapid.IntRange(1, core.WholeDevice).Draw(t, "any thousandths")}
+		return &core.Share{Milli: intRange(1, core.WholeDevice).Draw(t, "any thousandths")}
 	}
-	return &core.Share{Milli: core.WholeDevice, Profile: mig.Of(rapid.SampledFrom(mig.Profiles()).Draw(t, "profile")).Name}
+	return &core.Share{Milli: core.WholeDevice, Profile: mig.Of(sampledFrom(mig.Profiles()).Draw(t, "profile")).Name}
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"pgregory.net/rapid"
-
 	"github.com/quartet-sched/quartet/core"
 )
 
@@ -14,14 +12,14 @@ import (
 
 // drawJoining has a node join now and then, perhaps with a type that is new.
 func (w *world) drawJoining(from float64) {
-	if rapid.IntRange(0, 7).Draw(w.t, "node joins") > 0 || len(w.cluster.Nodes) >= maxWorldNodes {
+	if intRange(0, 7).Draw(w.t, "node joins") > 0 || len(w.cluster.Nodes) >= maxWorldNodes {
 		return
 	}
 	id := core.NodeID(len(w.cluster.Nodes))
 	n := &core.AddedNode{
-		Name: fmt.Sprintf("node-%d", id), Devices: rapid.IntRange(1, 8).Draw(w.t, "devices"), CPUs: 64, MemoryGB: 256,
-		Rack: fmt.Sprintf("rack-%d", id/4), Health: rapid.SampledFrom([]core.Health{core.Ready, core.Ready, core.Provisioning}).Draw(w.t, "health of a node that joins"),
-		Accelerator: rapid.SampledFrom(append([]string{"h100"}, w.cluster.Accelerators...)).Draw(w.t, "type of a node that joins"),
+		Name: fmt.Sprintf("node-%d", id), Devices: intRange(1, 8).Draw(w.t, "devices"), CPUs: 64, MemoryGB: 256,
+		Rack: fmt.Sprintf("rack-%d", id/4), Health: sampledFrom([]core.Health{core.Ready, core.Ready, core.Provisioning}).Draw(w.t, "health of a node that joins"),
+		Accelerator: sampledFrom(append([]string{"h100"}, w.cluster.Accelerators...)).Draw(w.t, "type of a node that joins"),
 	}
 	if w.cluster.Accelerator(n.Accelerator) == core.AnyAccelerator {
 		w.cluster.Accelerators = append(w.cluster.Accelerators, n.Accelerator)
@@ -47,7 +45,7 @@ func (w *world) shift(j *core.Job, e core.Event, edited bool) (core.Event, bool)
 		e.Kind, e.Spec = core.JobChanged, w.drawEdit(j.JobSpec)
 	case j.State != core.Running:
 		return e, false
-	case rapid.Bool().Draw(w.t, "starts"):
+	case anyBool().Draw(w.t, "starts"):
 		e.Kind = core.JobStarted
 		if !j.Starting {
 			e.Kind = core.JobStarting
@@ -55,9 +53,9 @@ func (w *world) shift(j *core.Job, e core.Event, edited bool) (core.Event, bool)
 	case w.cluster.Sharing == core.TimeSlice: // no engine shrinks jobs that take turns: pinned ones would have to have devices of different numbers together
 		return e, false
 	default:
-		left := slices.Clone(j.Seats[:rapid.IntRange(1, len(j.Seats)).Draw(w.t, "seats left")])
+		left := slices.Clone(j.Seats[:intRange(1, len(j.Seats)).Draw(w.t, "seats left")])
 		last := &left[len(left)-1]
-		last.Devices = last.Devices.Lowest(rapid.IntRange(1, last.Devices.Count()).Draw(w.t, "devices left"))
+		last.Devices = last.Devices.Lowest(intRange(1, last.Devices.Count()).Draw(w.t, "devices left"))
 		e.Kind, e.Seats, e.FromSeconds = core.JobShrunk, left, e.AtSeconds
 	}
 	return e, true
@@ -66,16 +64,16 @@ func (w *world) shift(j *core.Job, e core.Event, edited bool) (core.Event, bool)
 // drawEdit is a job as its owner edits it.
 func (w *world) drawEdit(s *core.JobSpec) *core.JobSpec {
 	edited := *s
-	edited.Weight = rapid.SampledFrom([]float64{0.5, 1, 3}).Draw(w.t, "weight")
-	edited.MinReplicas = rapid.IntRange(1, s.Requested).Draw(w.t, "min replicas")
-	edited.MaxReplicas = rapid.IntRange(s.Requested, 2*s.Requested).Draw(w.t, "max replicas")
-	edited.Suspended = rapid.IntRange(0, 2).Draw(w.t, "suspended") == 0
+	edited.Weight = sampledFrom([]float64{0.5, 1, 3}).Draw(w.t, "weight")
+	edited.MinReplicas = intRange(1, s.Requested).Draw(w.t, "min replicas")
+	edited.MaxReplicas = intRange(s.Requested, 2*s.Requested).Draw(w.t, "max replicas")
+	edited.Suspended = intRange(0, 2).Draw(w.t, "suspended") == 0
 	return &edited
 }
 
 // drawHeld has a job that is submitted run already, on devices that nobody holds, now and then.
 func (w *world) drawHeld(e *core.Event) {
-	if rapid.IntRange(0, 7).Draw(w.t, "runs already") > 0 {
+	if intRange(0, 7).Draw(w.t, "runs already") > 0 {
 		return
 	}
 	var free room
@@ -109,9 +107,9 @@ func (w *world) drawHeld(e *core.Event) {
 	}
 	e.Held = &core.Held{
 		Seats: seats, FirstStart: e.AtSeconds, LastChange: e.AtSeconds,
-		Executed: rapid.SampledFrom([]float64{0, 3600}).Draw(w.t, "executed"),
-		Restarts: rapid.IntRange(0, 2).Draw(w.t, "restarts"),
+		Executed: sampledFrom([]float64{0, 3600}).Draw(w.t, "executed"),
+		Restarts: intRange(0, 2).Draw(w.t, "restarts"),
 	}
 	e.Held.Attained = e.Held.Executed * float64(core.Replicas(seats))
-	e.Progress, e.Rate, e.FromSeconds = rapid.SampledFrom([]float64{0, 0.5}).Draw(w.t, "done"), 1, e.AtSeconds
+	e.Progress, e.Rate, e.FromSeconds = sampledFrom([]float64{0, 0.5}).Draw(w.t, "done"), 1, e.AtSeconds
 }

@@ -5,8 +5,6 @@ import (
 	"math"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/quartet-sched/quartet/core"
 )
 
@@ -60,29 +58,29 @@ func wantFaultsCaught[S any](t *testing.T, s slot[S], extra func(core.Factory[S]
 
 // What chaos seats is what a placer may seat. Where it seated more, policies were held to rounds that no placer can bring about.
 func TestChaosKeepsTheContractOfAPlacer(t *testing.T) {
-	roomy := func(*rapid.T) (*core.View, []core.Candidate) { // all fit, and an eighth is refused
+	roomy := func(*T) (*core.View, []core.Candidate) { // all fit, and an eighth is refused
 		v := MakeView(MakeCluster().Nodes(1, "t4", 8).Obj()).Jobs(
 			MakeJob("a").Waiting(), MakeJob("b").Waiting(), MakeJob("c").Waiting(), MakeJob("d").Waiting(),
 		).Obj()
 		return v, Candidates(v, Rigid)
 	}
-	for name, draw := range map[string]func(*rapid.T) (*core.View, []core.Candidate){"in a world with room": roomy, "in any world": DrawView} {
+	for name, draw := range map[string]func(*T) (*core.View, []core.Candidate){"in a world with room": roomy, "in any world": DrawView} {
 		t.Run(name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
+			inWorlds(t, func(t *T) {
 				v, candidates := draw(t)
 				c := chaos{t: t}
 				grants, err := c.Allocate(context.Background(), v, candidates)
 				if err != nil {
-					t.Fatal(err)
+					t.Fatalf("%v", err)
 				}
 				for i := range grants {
-					grants[i].Blocking = rapid.Bool().Draw(t, "blocking")
+					grants[i].Blocking = anyBool().Draw(t, "blocking")
 				}
 				judge := judgedPlacer{&trial[core.Placer]{t: t, options: options{evicts: true}}}
 				for _, c.quiet = range []bool{false, true} {
 					seating, err := c.Place(context.Background(), v, grants)
 					if err != nil {
-						t.Fatal(err)
+						t.Fatalf("%v", err)
 					}
 					judge.judgeSeats(v, grants, seating)
 				}
@@ -92,7 +90,7 @@ func TestChaosKeepsTheContractOfAPlacer(t *testing.T) {
 }
 
 func TestDrawViewIsConsistent(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	inWorlds(t, func(t *T) {
 		v, candidates := DrawView(t)
 		var held core.Ledger
 		held.Reset(v.Cluster)

@@ -5,16 +5,12 @@ import (
 	"math"
 	"slices"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
-
 	"github.com/quartet-sched/quartet/core"
 )
 
 // trial is one life of a policy in a random world.
 type trial[S any] struct {
-	t       *rapid.T
+	t       *T
 	options options
 	needs   []core.Capability
 
@@ -24,7 +20,7 @@ type trial[S any] struct {
 }
 
 // holdRounds runs a policy through random rounds, and through quiet ones while it says that nothing will change.
-func (s *subject[S]) holdRounds(t *rapid.T) {
+func (s *subject[S]) holdRounds(t *T) {
 	tr := &trial[S]{t: t, options: s.options}
 	tr.policy, tr.needs = s.create(t)
 	tr.twin, _ = s.create(t)
@@ -38,10 +34,10 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 	}
 	s.drawSharing(w, tr.needs)
 	rest.free.beside = isOf[core.Allocator, S]() && len(s.factory.Sharing) == 0
-	interval := rapid.SampledFrom([]float64{0, 60}).Draw(t, "interval")
+	interval := sampledFrom([]float64{0, 60}).Draw(t, "interval")
 	options := core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0}
 	p := core.NewPipeline(cloneCluster(w.cluster), s.compose(s.slot.wrap(tr), rest), core.PipelineOptions{Rounds: options, Observers: []core.Observer{w}})
-	for range rapid.IntRange(1, 12).Draw(t, "rounds") {
+	for range intRange(1, 12).Draw(t, "rounds") {
 		rest.quiet = false
 		hold(t, p, w.step(), w)
 		rest.quiet = true
@@ -50,7 +46,7 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 }
 
 // hold is one round that must not fail.
-func hold(t rapid.TB, p *core.Pipeline, seen core.Observation, b core.Backend) {
+func hold(t TB, p *core.Pipeline, seen core.Observation, b core.Backend) {
 	if err := p.Round(context.Background(), seen, b); err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -83,7 +79,7 @@ func gapOf(policy any) float64 {
 func (tr *trial[S]) checkQuiet(p *core.Pipeline, w *world) {
 	until := p.StandsUntil()
 	from, span := w.now, min(until-w.now, 1e7)
-	if span <= 0 || !rapid.Bool().Draw(tr.t, "quiet") {
+	if span <= 0 || !anyBool().Draw(tr.t, "quiet") {
 		return
 	}
 	for _, fraction := range [...]float64{0.001, 0.5, 0.999} {
@@ -149,8 +145,4 @@ func agree[S, A any](tr *trial[S], fault string, answer A, q question, other S, 
 	if !same(answer, got) {
 		tr.t.Fatalf("%s (-one +other):\n%s", fault, diff(answer, got))
 	}
-}
-
-func diff(a, b any) string {
-	return cmp.Diff(a, b, cmpopts.EquateNaNs(), cmpopts.EquateEmpty(), cmp.AllowUnexported(question{}), cmpopts.IgnoreUnexported(core.View{}))
 }

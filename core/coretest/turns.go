@@ -3,8 +3,6 @@ package coretest
 import (
 	"slices"
 
-	"pgregory.net/rapid"
-
 	"github.com/quartet-sched/quartet/core"
 )
 
@@ -28,7 +26,7 @@ func (c *chaos) group(v *core.View, candidates []core.Candidate) {
 	number := 0
 	for from, to := 0, 0; from < len(c.grants); from = to {
 		first := &c.grants[from]
-		most := rapid.IntRange(1, v.Cluster.MaxOwners).Draw(c.t, "group")
+		most := intRange(1, v.Cluster.MaxOwners).Draw(c.t, "group")
 		for to = from + 1; to < len(c.grants); to++ {
 			g := &c.grants[to]
 			j := of(g)
@@ -41,7 +39,7 @@ func (c *chaos) group(v *core.View, candidates []core.Candidate) {
 			}
 			g.Replicas = first.Replicas
 		}
-		if to-from == 1 && rapid.Bool().Draw(c.t, "of one") {
+		if to-from == 1 && anyBool().Draw(c.t, "of one") {
 			continue
 		}
 		number++
@@ -90,7 +88,7 @@ func (c *chaos) placeGroups(v *core.View, grants []core.Grant) (s core.Seating) 
 		first := &group[0]
 		no := c.refused[first.Job] == first.Replicas
 		if !c.quiet {
-			no = rapid.IntRange(0, 7).Draw(c.t, "refuse") == 0
+			no = intRange(0, 7).Draw(c.t, "refuse") == 0
 		}
 		if !no {
 			if seats := c.seat(v.Cluster, v.Job(first.Job), first, kept); seats != nil {
@@ -115,7 +113,7 @@ func (c *chaos) whoStays(v *core.View, group []core.Grant) int {
 			if j.Pinned != pinned || !canStay(v.Cluster, j, &group[k]) {
 				continue
 			}
-			if (c.quiet || pinned || rapid.IntRange(0, 4).Draw(c.t, "move") > 0) && c.free.keep(j) {
+			if (c.quiet || pinned || intRange(0, 4).Draw(c.t, "move") > 0) && c.free.keep(j) {
 				return k
 			}
 		}
@@ -140,7 +138,7 @@ func (c *chaos) join(v *core.View, group []core.Grant, one int, seats []core.Sea
 			}
 			no := !has && c.refused[g.Job] == g.Replicas
 			if !c.quiet && !has {
-				no = rapid.IntRange(0, 7).Draw(c.t, "refuse beside others") == 0
+				no = intRange(0, 7).Draw(c.t, "refuse beside others") == 0
 			}
 			if no || seatsFault(v.Cluster, j, g.Accelerator, at) != "" || !v.Cluster.FitTogether(t, append(together, j.JobSpec)...) {
 				refuse(g)

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"pgregory.net/rapid"
-
 	"github.com/quartet-sched/quartet/core"
 )
 
@@ -17,7 +15,7 @@ const maxWorldJobs = 16
 
 // world is a backend on which anything happens, at random, that can happen on a real one.
 type world struct {
-	t         *rapid.T
+	t         *T
 	cluster   *core.Cluster
 	tables    []*core.StepTimes // by application; nil for an application without
 	pairs     *core.PairTable   // nil where no jobs share devices
@@ -39,15 +37,15 @@ type world struct {
 var applications = [...]string{"bert", "ncf", "resnet"}
 
 // drawWorld draws a cluster of 1 to 8 nodes with 1 to 8 devices of up to three types, not all of them ready.
-func drawWorld(t *rapid.T) *world {
+func drawWorld(t *T) *world {
 	w := &world{t: t, cluster: &core.Cluster{
-		Accelerators: slices.Clip([]string{"a100", "t4", "v100"}[:rapid.IntRange(1, 3).Draw(t, "types")]),
-		MayGrow:      rapid.Bool().Draw(t, "may grow"),
+		Accelerators: slices.Clip([]string{"a100", "t4", "v100"}[:intRange(1, 3).Draw(t, "types")]),
+		MayGrow:      anyBool().Draw(t, "may grow"),
 	}}
-	for i := range rapid.IntRange(1, 8).Draw(t, "nodes") {
+	for i := range intRange(1, 8).Draw(t, "nodes") {
 		w.cluster.Nodes = append(w.cluster.Nodes, core.Node{
-			ID: core.NodeID(i), Name: fmt.Sprintf("node-%d", i), Devices: rapid.IntRange(1, 8).Draw(t, "devices"),
-			Accelerator: core.AcceleratorID(rapid.IntRange(0, len(w.cluster.Accelerators)-1).Draw(t, "type")),
+			ID: core.NodeID(i), Name: fmt.Sprintf("node-%d", i), Devices: intRange(1, 8).Draw(t, "devices"),
+			Accelerator: core.AcceleratorID(intRange(0, len(w.cluster.Accelerators)-1).Draw(t, "type")),
 			Health:      drawHealth(t), CPUs: 64, MemoryGB: 256, Rack: fmt.Sprintf("rack-%d", i/4),
 		})
 	}
@@ -58,24 +56,24 @@ func drawWorld(t *rapid.T) *world {
 	return w
 }
 
-func drawHealth(t *rapid.T) core.Health {
-	return rapid.SampledFrom([]core.Health{core.Ready, core.Ready, core.Ready, core.Ready, core.Draining, core.Down}).Draw(t, "health")
+func drawHealth(t *T) core.Health {
+	return sampledFrom([]core.Health{core.Ready, core.Ready, core.Ready, core.Ready, core.Draining, core.Down}).Draw(t, "health")
 }
 
-func drawStepTimes(t *rapid.T, accelerators []string) *core.StepTimes {
-	if rapid.IntRange(0, 3).Draw(t, "no table") == 0 {
+func drawStepTimes(t *T, accelerators []string) *core.StepTimes {
+	if intRange(0, 3).Draw(t, "no table") == 0 {
 		return nil
 	}
-	times := rapid.SliceOfN(rapid.Float64Range(0.01, 10), 4, 16)
+	times := sliceOfN(float64Range(0.01, 10), 4, 16)
 	table := &core.StepTimes{OneNode: times.Draw(t, "one node"), ManyNodes: times.Draw(t, "many nodes")}
-	if rapid.Bool().Draw(t, "typed") {
-		table.MixedTypes = &core.MixedTypeTimes{SyncSeconds: rapid.SliceOfN(rapid.Float64Range(0, 2), 4, 16).Draw(t, "sync")}
+	if anyBool().Draw(t, "typed") {
+		table.MixedTypes = &core.MixedTypeTimes{SyncSeconds: sliceOfN(float64Range(0, 2), 4, 16).Draw(t, "sync")}
 		for _, accelerator := range accelerators {
 			table.Types = append(table.Types, core.TypeTimes{
 				Accelerator: accelerator, OneNode: times.Draw(t, "one node of a type"), ManyNodes: times.Draw(t, "many nodes of a type"),
 			})
 			table.MixedTypes.SingleDeviceTimes = append(table.MixedTypes.SingleDeviceTimes, core.SingleDeviceTime{
-				Accelerator: accelerator, Seconds: rapid.Float64Range(0.01, 10).Draw(t, "alone"),
+				Accelerator: accelerator, Seconds: float64Range(0.01, 10).Draw(t, "alone"),
 			})
 		}
 	}
@@ -84,13 +82,13 @@ func drawStepTimes(t *rapid.T, accelerators []string) *core.StepTimes {
 
 // drawPairs draws what was measured of pairs of jobs.
 func (w *world) drawPairs() {
-	part := rapid.SampledFrom([]float64{0, 0.3, 0.6, 0.6, 0.9, 1})
+	part := sampledFrom([]float64{0, 0.3, 0.6, 0.6, 0.9, 1})
 	var pairs []core.Pair
 	for a, first := range applications {
 		for _, second := range applications[:a+1] {
 			for _, accelerator := range w.cluster.Accelerators {
 				for replicas := range 5 {
-					if rapid.IntRange(0, 3).Draw(w.t, "not measured") > 0 {
+					if intRange(0, 3).Draw(w.t, "not measured") > 0 {
 						pairs = append(pairs, core.Pair{
 							Accelerator: accelerator, Applications: [2]string{first, second}, Replicas: replicas + 1,
 							Parts: [2]float64{part.Draw(w.t, "part of the first"), part.Draw(w.t, "part of the second")},
@@ -134,7 +132,7 @@ func (w *world) pass(now float64) core.Observation {
 // step lets time go by and draws what happens meanwhile.
 func (w *world) step() core.Observation {
 	from := w.now
-	w.now += rapid.SampledFrom([]float64{0, 1, 60, 60, 333.25, 90_000}).Draw(w.t, "seconds")
+	w.now += sampledFrom([]float64{0, 1, 60, 60, 333.25, 90_000}).Draw(w.t, "seconds")
 	w.events = nil
 	w.drawNodeEvents(from)
 	w.drawJoining(from)
@@ -149,20 +147,20 @@ func (w *world) step() core.Observation {
 
 // drawMoment is the start, the middle or the end of the time that goes by.
 func (w *world) drawMoment(from float64) float64 {
-	return from + (w.now-from)*rapid.SampledFrom([]float64{1, 0.5, 0}).Draw(w.t, "moment")
+	return from + (w.now-from)*sampledFrom([]float64{1, 0.5, 0}).Draw(w.t, "moment")
 }
 
 func (w *world) drawNodeEvents(from float64) {
-	if rapid.IntRange(0, 3).Draw(w.t, "node event") > 0 {
+	if intRange(0, 3).Draw(w.t, "node event") > 0 {
 		return
 	}
-	n := rapid.SampledFrom(w.cluster.Nodes).Draw(w.t, "node")
+	n := sampledFrom(w.cluster.Nodes).Draw(w.t, "node")
 	e := core.Event{Kind: core.NodeChanged, AtSeconds: w.drawMoment(from), Node: n.ID, Health: drawHealth(w.t)}
-	switch rapid.IntRange(0, 7).Draw(w.t, "what happens to it") {
+	switch intRange(0, 7).Draw(w.t, "what happens to it") {
 	case 0:
 		e = core.Event{Kind: core.NodeRemoved, AtSeconds: e.AtSeconds, Node: n.ID}
 	case 1:
-		e.Unusable = core.DeviceSet(rapid.Uint64().Draw(w.t, "unusable devices"))
+		e.Unusable = core.DeviceSet(anyBits().Draw(w.t, "unusable devices"))
 	}
 	w.events = append(w.events, e)
 }
@@ -187,7 +185,7 @@ func (w *world) drawJobEvents(from float64) {
 		if !interrupted {
 			at := w.drawMoment(from)
 			e = core.Event{AtSeconds: at, Progress: j.WorkDone(at)}
-			switch fate := rapid.IntRange(0, 11).Draw(w.t, "fate"); {
+			switch fate := intRange(0, 11).Draw(w.t, "fate"); {
 			case fate > 9:
 				if e, changed := w.shift(j, e, fate == 11); changed {
 					w.events = append(w.events, e)
@@ -198,15 +196,15 @@ func (w *world) drawJobEvents(from float64) {
 			case fate == 2:
 				e.Kind = core.JobFailed
 			case j.State == core.Running && fate < 7:
-				e.Kind, e.Rate = core.JobProgressed, rapid.Float64Range(0, 4).Draw(w.t, "rate")
-				e.FromSeconds = at + rapid.SampledFrom([]float64{0, 30}).Draw(w.t, "pause")
+				e.Kind, e.Rate = core.JobProgressed, float64Range(0, 4).Draw(w.t, "rate")
+				e.FromSeconds = at + sampledFrom([]float64{0, 30}).Draw(w.t, "pause")
 			default:
 				continue
 			}
 		}
 		e.Job, e.StepsLeft = j.ID, j.StepsLeft
 		if e.Kind == core.JobProgressed && j.StepTimes != nil {
-			e.StepsLeft = rapid.Float64Range(0, 1e5).Draw(w.t, "steps left")
+			e.StepsLeft = float64Range(0, 1e5).Draw(w.t, "steps left")
 		}
 		w.events = append(w.events, e)
 	}
@@ -218,17 +216,17 @@ func (w *world) drawReports(from float64) {
 		return
 	}
 	for _, j := range w.view.Jobs {
-		if j == nil || j.State != core.Running && rapid.IntRange(0, 7).Draw(w.t, "late report") > 0 {
+		if j == nil || j.State != core.Running && intRange(0, 7).Draw(w.t, "late report") > 0 {
 			continue
 		}
-		metric := rapid.SampledFrom([]string{"loss", "loss", "accuracy"}).Draw(w.t, "metric")
+		metric := sampledFrom([]string{"loss", "loss", "accuracy"}).Draw(w.t, "metric")
 		latest, _ := j.Series(metric).Latest()
 		step := latest.Step
-		for range rapid.SampledFrom([]int{0, 1, 1, 2}).Draw(w.t, "reports") {
-			step = max(0, step+rapid.SampledFrom([]float64{1, 1, 2, 9, -3}).Draw(w.t, "steps"))
+		for range sampledFrom([]int{0, 1, 1, 2}).Draw(w.t, "reports") {
+			step = max(0, step+sampledFrom([]float64{1, 1, 2, 9, -3}).Draw(w.t, "steps"))
 			w.events = append(w.events, core.Event{
 				Kind: core.JobReported, AtSeconds: w.drawMoment(from), Job: j.ID, Metric: metric, Step: step,
-				Value: rapid.SampledFrom([]float64{0, 0.25, 0.5, 0.5, 1, -2}).Draw(w.t, "value"),
+				Value: sampledFrom([]float64{0, 0.25, 0.5, 0.5, 1, -2}).Draw(w.t, "value"),
 			})
 		}
 	}
@@ -242,7 +240,7 @@ func (w *world) drawSubmissions(from float64) {
 		}
 	}
 	at := w.drawMoment(from)
-	for range min(rapid.IntRange(0, 4).Draw(w.t, "submissions"), maxWorldJobs-alive) {
+	for range min(intRange(0, 4).Draw(w.t, "submissions"), maxWorldJobs-alive) {
 		spec := w.drawSpec(at)
 		e := core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: spec.ID, Spec: spec}
 		w.drawHeld(&e)
@@ -254,53 +252,53 @@ func (w *world) drawSubmissions(from float64) {
 // that no node carries.
 func (w *world) drawSpec(at float64) *core.JobSpec {
 	t := w.t
-	application := rapid.IntRange(0, len(applications)-1).Draw(t, "application")
-	requested := rapid.SampledFrom([]int{1, 1, 2, 2, 3, 4, 5, 8, 16}).Draw(t, "requested")
+	application := intRange(0, len(applications)-1).Draw(t, "application")
+	requested := sampledFrom([]int{1, 1, 2, 2, 3, 4, 5, 8, 16}).Draw(t, "requested")
 	spec := &core.JobSpec{
 		ID: w.next, Name: fmt.Sprintf("job-%d", w.next), Application: applications[application], Weight: 1,
-		Tenant:        rapid.SampledFrom([]string{"", "blue", "red"}).Draw(t, "tenant"),
+		Tenant:        sampledFrom([]string{"", "blue", "red"}).Draw(t, "tenant"),
 		SubmitSeconds: at, Requested: requested, MinReplicas: requested, MaxReplicas: requested,
-		TotalWork: rapid.SampledFrom([]float64{0, 1, 600, 86_400.5}).Draw(t, "work"),
+		TotalWork: sampledFrom([]float64{0, 1, 600, 86_400.5}).Draw(t, "work"),
 		StepTimes: w.tables[application], Pairs: w.pairs,
 	}
-	spec.MixesTypes = spec.StepTimes != nil && spec.StepTimes.MixedTypes != nil && rapid.Bool().Draw(t, "mixes types")
+	spec.MixesTypes = spec.StepTimes != nil && spec.StepTimes.MixedTypes != nil && anyBool().Draw(t, "mixes types")
 	w.next++
-	if rapid.Bool().Draw(t, "elastic") {
-		spec.MinReplicas = rapid.IntRange(1, requested).Draw(t, "min replicas")
-		spec.MaxReplicas = rapid.IntRange(requested, 2*requested).Draw(t, "max replicas")
+	if anyBool().Draw(t, "elastic") {
+		spec.MinReplicas = intRange(1, requested).Draw(t, "min replicas")
+		spec.MaxReplicas = intRange(requested, 2*requested).Draw(t, "max replicas")
 	}
-	if rapid.Bool().Draw(t, "batch") {
-		perDevice := rapid.SampledFrom([]int{1, 8, 32}).Draw(t, "min per device")
+	if anyBool().Draw(t, "batch") {
+		perDevice := sampledFrom([]int{1, 8, 32}).Draw(t, "min per device")
 		spec.Batch = core.BatchSpec{
 			Requested: perDevice * spec.MaxReplicas, Initial: perDevice, Max: 4 * perDevice * spec.MaxReplicas,
 			MinPerDevice: perDevice, MaxPerDevice: 2 * perDevice,
 		}
-		if rapid.Bool().Draw(t, "batch by type") {
+		if anyBool().Draw(t, "batch by type") {
 			spec.BatchByType = []core.TypeBatch{{Accelerator: w.cluster.Accelerators[0], MinPerDevice: perDevice, MaxPerDevice: perDevice}}
 		}
 	}
 	if w.deadlines {
-		spec.DeadlineSeconds = rapid.SampledFrom([]float64{0, 1, 300, 7200, 1e6}).Draw(t, "deadline")
-		spec.BestEffort = rapid.IntRange(0, 3).Draw(t, "best effort") == 0
+		spec.DeadlineSeconds = sampledFrom([]float64{0, 1, 300, 7200, 1e6}).Draw(t, "deadline")
+		spec.BestEffort = intRange(0, 3).Draw(t, "best effort") == 0
 	}
 	if w.shares {
 		w.drawAsked(spec)
 	}
-	if rapid.IntRange(0, 3).Draw(t, "trial") == 0 {
-		spec.Experiment = rapid.SampledFrom([]string{"sweep", "other"}).Draw(t, "experiment")
+	if intRange(0, 3).Draw(t, "trial") == 0 {
+		spec.Experiment = sampledFrom([]string{"sweep", "other"}).Draw(t, "experiment")
 	}
 	if w.tiers {
-		spec.Tier = rapid.SampledFrom(append(core.Tiers(), "")).Draw(t, "tier")
+		spec.Tier = sampledFrom(append(core.Tiers(), "")).Draw(t, "tier")
 	}
 	if w.reports {
-		spec.Experiment = rapid.SampledFrom([]string{"", "search", "search", "other"}).Draw(t, "experiment")
+		spec.Experiment = sampledFrom([]string{"", "search", "search", "other"}).Draw(t, "experiment")
 	}
 	if w.pins {
-		spec.Pinned = rapid.Bool().Draw(t, "pinned")
+		spec.Pinned = anyBool().Draw(t, "pinned")
 	}
-	if rapid.IntRange(0, 3).Draw(t, "bound") == 0 {
+	if intRange(0, 3).Draw(t, "bound") == 0 {
 		types := append([]string{"absent"}, w.cluster.Accelerators...)
-		spec.Accelerators = []string{rapid.SampledFrom(types).Draw(t, "bound to")}
+		spec.Accelerators = []string{sampledFrom(types).Draw(t, "bound to")}
 	}
 	return spec
 }

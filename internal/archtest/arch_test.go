@@ -51,7 +51,7 @@ var rooms = []room{
 	{"core/search", []string{"core"}},
 	{"core", []string{"core/mig"}}, // the language and the round
 	// What several policies share.
-	{"policykit/policytest", []string{"core", "core/coretest"}},
+	{"policykit/policytest", []string{"core", "core/coretest", "core/coretest/drawn"}},
 	{"policykit/promise", []string{"core", "policykit/queue"}},
 	{"policykit/synergy", []string{"core", "core/optim"}},
 	{"policykit", []string{"core"}},
@@ -101,7 +101,9 @@ var onlyIn = []struct{ prefix, folder string }{
 	{"github.com/NVIDIA/go-nvml", "core/backend/device"},
 	{"github.com/hashicorp/go-plugin", "plugins"},
 	{"github.com/prometheus/", "core/metrics/exposition"},
-	{"pgregory.net/rapid", "core/coretest"},
+	{"pgregory.net/rapid", "core/coretest/drawn"},
+	{"github.com/google/go-cmp", "core/backend/backendtest"},
+	{"go.uber.org/goleak", "core/backend/backendtest"},
 }
 
 // policytest holds what the tests of policies share: only tests import it, and it imports what tests do.
@@ -121,7 +123,7 @@ func importFault(folder, imported string) string {
 	if !ours {
 		return ""
 	}
-	if within(target, "core/coretest/...") && !within(folder, "cmd/...") && folder != policytest { // of which `plugin test` is one
+	if within(target, "core/coretest/...") && !within(folder, "cmd/...") && !within(folder, "core/coretest/...") && folder != policytest { // of which `plugin test` is one
 		return "core/coretest is for tests"
 	}
 	if target == policytest {
@@ -304,6 +306,23 @@ func TestPluginsLinkNoClient(t *testing.T) {
 	}
 }
 
+// The programs and plugins link the suites, and no library of tests.
+func TestProgramsLinkNoLibraryOfTests(t *testing.T) {
+	for _, what := range []string{"/cmd/quartet", "/cmd/quartet-kubernetes", "/plugins/examples/..."} {
+		text, err := exec.Command("go", "list", "-deps", module+what).Output()
+		if err != nil || len(text) == 0 {
+			t.Fatal(what, err)
+		}
+		for p := range strings.FieldsSeq(string(text)) {
+			for _, library := range []string{"pgregory.net/rapid", "github.com/google/go-cmp", "go.uber.org/goleak", "github.com/rogpeppe/go-internal"} {
+				if strings.HasPrefix(p, library) {
+					t.Errorf("%s links %s", what, p)
+				}
+			}
+		}
+	}
+}
+
 func TestImportFault(t *testing.T) {
 	cases := map[string]struct {
 		folder, imported string
@@ -321,6 +340,8 @@ func TestImportFault(t *testing.T) {
 		"metrics import the simulator":        {"core/metrics", module + "/core/sim", true},
 		"configs import a stage":              {"configs", module + "/admission", true},
 		"a policy imports the suites":         {"allocation", module + "/core/coretest", true},
+		"the suites import rapid":             {"core/coretest", "pgregory.net/rapid", true},
+		"worlds are drawn by rapid":           {"core/coretest/drawn", "pgregory.net/rapid", false},
 		"the command runs the suites":         {"cmd/quartet", module + "/core/coretest", false},
 		"tests of policies share the suites":  {"policykit/policytest", module + "/core/coretest", false},
 		"a policy imports its tests' helpers": {"allocation", module + "/policykit/policytest", true},

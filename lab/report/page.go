@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"sync"
 )
 
 var (
@@ -42,7 +43,8 @@ var (
 	pageText string
 )
 
-var pages = template.Must(template.New("page").Parse(pageText))
+// pages makes a page out of its parts. To parse it takes longer than most commands need to start.
+var pages = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
 
 // A page is one HTML file: what a browser shows without scripts, and the data for the charts.
 type page struct {
@@ -103,7 +105,7 @@ func (p *page) write(w io.Writer, data *pack, scripts ...string) error {
 	p.assemble(scripts...)
 	p.Data = template.HTML(`<script type="application/octet-stream" id="data">` + encoded + `</script>`)
 	var out bytes.Buffer
-	if err := pages.Execute(&out, p); err != nil {
+	if err := pages().Execute(&out, p); err != nil {
 		return fmt.Errorf("make the page: %w", err)
 	}
 	_, err = w.Write(out.Bytes())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strings"
+	"sync"
 	"text/template"
 )
 
@@ -43,11 +44,13 @@ func operand(path string) string {
 	return ShellQuoted(path)
 }
 
-var engineTemplates = template.Must(template.New("").Funcs(template.FuncMap{
-	"option": optionQuoted, "label": label,
-	"percent": func(text string) string { return strings.ReplaceAll(text, "%", "%%") }, // signs of a file name, for Slurm
-	"yaml":    func(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" },
-}).Parse(`
+// engineTemplates are parsed when one is needed first.
+var engineTemplates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"option": optionQuoted, "label": label,
+		"percent": func(text string) string { return strings.ReplaceAll(text, "%", "%%") }, // signs of a file name, for Slurm
+		"yaml":    func(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" },
+	}).Parse(`
 {{- define "slurm" -}}
 #!/bin/sh
 #SBATCH --job-name={{.Name}}
@@ -87,6 +90,7 @@ spec:
         - name: work
           persistentVolumeClaim: {claimName: {{yaml .Claim}}}
 {{end}}`))
+})
 
 // Slurm is a script for sbatch: an array job with a task for each shard.
 func (s Shards) Slurm() []byte { return s.render("slurm") }
@@ -96,7 +100,7 @@ func (s Shards) Kubernetes() []byte { return s.render("kubernetes") }
 
 func (s Shards) render(name string) []byte {
 	var b bytes.Buffer
-	if err := engineTemplates.ExecuteTemplate(&b, name, s); err != nil {
+	if err := engineTemplates().ExecuteTemplate(&b, name, s); err != nil {
 		panic(err) // the templates fit the struct: a mistake in this package
 	}
 	return b.Bytes()

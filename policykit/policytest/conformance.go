@@ -9,6 +9,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/coretest/drawn"
 )
 
 // Form is an allocator in a form that decides differently from its others.
@@ -44,7 +45,7 @@ func CheckAllocators(t *testing.T, forms map[string]Form) {
 // down or drained, or that can no longer run on so many devices, is as free as the others.
 func checkPinned(t *testing.T, form Form) {
 	rapid.Check(t, func(t *rapid.T) {
-		v, candidates := coretest.DrawView(t)
+		v, candidates := drawn.View(t)
 		grants, err := New(t, form.Factory, form.Config).Allocate(context.Background(), v, candidates)
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/coretest/drawn"
 	"github.com/quartet-sched/quartet/policykit/queue"
 )
 
@@ -46,7 +47,7 @@ func TestWalkStaysWithinCapacity(t *testing.T) {
 // Those who stay are granted what they hold before anybody else, once, however the walk goes on; the others share what is left.
 func TestWalkGrantsThePinnedFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v, candidates := coretest.DrawView(t)
+		v, candidates := drawn.View(t)
 		w := queue.Walk{Discipline: rapid.SampledFrom([]string{queue.Backfill, queue.Blocking, queue.All}).Draw(t, "queue")}
 		w.Begin(v)
 		w.KeepPinned(v, candidates)

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Device is one accelerator.
@@ -135,9 +136,14 @@ func discover(ctx context.Context, lookup func(string) (string, bool), sources .
 
 // The shapes of UUIDs: they go into the environment of jobs. Drivers before 470 name an instance after its device and its numbers.
 var (
-	deviceID   = regexp.MustCompile(`^GPU-` + hexadecimal + `$`)
-	instanceID = regexp.MustCompile(`^MIG-(` + hexadecimal + `|GPU-` + hexadecimal + `/[0-9]{1,3}/[0-9]{1,3})$`)
+	deviceID   = pattern(`^GPU-` + hexadecimal + `$`)
+	instanceID = pattern(`^MIG-(` + hexadecimal + `|GPU-` + hexadecimal + `/[0-9]{1,3}/[0-9]{1,3})$`)
 )
+
+// pattern is an expression that is compiled when it is needed first: most commands look at no device.
+func pattern(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 const hexadecimal = `[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`
 
@@ -162,7 +168,7 @@ func check(devices []Device) error {
 		switch {
 		case d.Index < 0 || d.Instance < 0 || places[at]:
 			return fmt.Errorf("%s is negative or listed twice", what)
-		case !shape.MatchString(d.UUID):
+		case !shape().MatchString(d.UUID):
 			return fmt.Errorf("%s has the UUID %q", what, d.UUID)
 		case ids[id]:
 			return fmt.Errorf("two devices have the UUID %q", d.UUID)
@@ -170,7 +176,7 @@ func check(devices []Device) error {
 			return fmt.Errorf("%s has the model %q", what, d.Model)
 		case d.MemoryMiB < 0:
 			return fmt.Errorf("%s has %d MiB of memory", what, d.MemoryMiB)
-		case at.part && !profileName.MatchString(d.Profile):
+		case at.part && !profileName().MatchString(d.Profile):
 			return fmt.Errorf("%s has the profile %q", what, d.Profile)
 		case at.part && !divided[d.Index]:
 			return fmt.Errorf("%s is of no device that is divided", what)

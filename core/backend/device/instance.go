@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,11 +14,11 @@ import (
 
 // profileName is what a driver calls a kind of MIG instance: 3g.20gb has 3 compute slices and 20 GB, 1c.3g.20gb one of the 3 compute slices of such an
 // instance and its memory together with others, and 1g.10gb+me one that has the engines for media, too.
-var profileName = regexp.MustCompile(`^(?:([1-9])c\.)?([1-9]g)\.([1-9][0-9]{0,3})gb(?:[+-][a-z]+(?:\.[a-z]+)*)*$`)
+var profileName = pattern(`^(?:([1-9])c\.)?([1-9]g)\.([1-9][0-9]{0,3})gb(?:[+-][a-z]+(?:\.[a-z]+)*)*$`)
 
 // nominalMiB is the memory that the name of a profile tells, which is rounded up: an instance has up to a twentieth less.
 func nominalMiB(profile string) int {
-	parts := profileName.FindStringSubmatch(profile)
+	parts := profileName().FindStringSubmatch(profile)
 	if parts == nil {
 		return 0
 	}
@@ -33,7 +32,7 @@ func checkLayout(instances []Device) error {
 	var list []mig.Profile
 	divided := map[mig.Profile]int{} // compute slices of parts of instances, by the profile of these
 	for i := range instances {
-		parts := profileName.FindStringSubmatch(instances[i].Profile) // its shape was checked
+		parts := profileName().FindStringSubmatch(instances[i].Profile) // its shape was checked
 		p, known := mig.ByName(parts[2])
 		switch {
 		case !known:
@@ -75,8 +74,8 @@ func fit(l mig.Layout, list []mig.Profile) bool {
 
 // Lines of `nvidia-smi -L`.
 var (
-	deviceLine   = regexp.MustCompile(`^GPU ([0-9]{1,4}): (.+) \(UUID: (\S+)\)$`)
-	instanceLine = regexp.MustCompile(`^\s+MIG (\S+)\s+Device\s+([0-9]{1,4}): \(UUID: (\S+)\)$`)
+	deviceLine   = pattern(`^GPU ([0-9]{1,4}): (.+) \(UUID: (\S+)\)$`)
+	instanceLine = pattern(`^\s+MIG (\S+)\s+Device\s+([0-9]{1,4}): \(UUID: (\S+)\)$`)
 )
 
 // parseList reads the instances out of what `nvidia-smi -L` says, by the UUIDs of their devices.
@@ -89,7 +88,7 @@ func parseList(answer []byte) (map[string][]Device, error) {
 		if line == "" {
 			continue
 		}
-		if parts := deviceLine.FindStringSubmatch(line); parts != nil {
+		if parts := deviceLine().FindStringSubmatch(line); parts != nil {
 			index, _ := strconv.Atoi(parts[1]) // a few digits always are a number
 			if _, twice := instances[parts[3]]; twice {
 				return nil, fmt.Errorf("device %d is listed twice", index)
@@ -98,7 +97,7 @@ func parseList(answer []byte) (map[string][]Device, error) {
 			instances[of.UUID] = nil
 			continue
 		}
-		parts := instanceLine.FindStringSubmatch(line)
+		parts := instanceLine().FindStringSubmatch(line)
 		switch {
 		case parts == nil:
 			return nil, fmt.Errorf("line %q is of no device", line)

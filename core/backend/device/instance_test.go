@@ -87,7 +87,7 @@ func FuzzParseList(f *testing.F) {
 			}
 			again := fmt.Sprintf("GPU %d: %s (UUID: %s)\n", whole.Index, whole.Model, id)
 			for _, d := range devices[1:] {
-				if !instanceID.MatchString(d.UUID) || d.MemoryMiB <= 0 || !strings.HasSuffix(d.Type(), "-"+d.Profile) {
+				if !instanceID().MatchString(d.UUID) || d.MemoryMiB <= 0 || !strings.HasSuffix(d.Type(), "-"+d.Profile) {
 					t.Errorf("%+v is found sound", d)
 				}
 				again += fmt.Sprintf("  MIG %s Device %d: (UUID: %s)\n", d.Profile, d.Instance, d.UUID)

@@ -1,19 +1,18 @@
 package device
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
 
 var (
 	// product is the word that names a device for servers: v100, a10g, gh200.
-	product = regexp.MustCompile(`^[a-z]{1,2}[0-9]{1,3}[a-z]?$`)
+	product = pattern(`^[a-z]{1,2}[0-9]{1,3}[a-z]?$`)
 	// variant tells how one is built: its socket, its memory.
-	variant = regexp.MustCompile(`^(sxm[0-9]?|pcie|nvl[0-9]*|fhhl|dgxs|hbm[0-9]e?|[0-9]+gb)$`)
+	variant = pattern(`^(sxm[0-9]?|pcie|nvl[0-9]*|fhhl|dgxs|hbm[0-9]e?|[0-9]+gb)$`)
 	// card is a number of the GeForce series.
-	card   = regexp.MustCompile(`^[0-9]{3,4}$`)
-	ending = regexp.MustCompile(`^(ti|super)$`)
+	card   = pattern(`^[0-9]{3,4}$`)
+	ending = pattern(`^(ti|super)$`)
 )
 
 // TypeOf is the accelerator type that configs call a model by: h100 for "NVIDIA H100 80GB HBM3", v100 for
@@ -34,9 +33,9 @@ func TypeOf(model string) string {
 		series, rest = rest[0], rest[1:]
 	}
 	switch {
-	case product.MatchString(series) && all(rest, variant.MatchString):
+	case product().MatchString(series) && all(rest, variant().MatchString):
 		return series
-	case series == "geforce" && len(rest) > 1 && card.MatchString(rest[1]) && all(rest[2:], ending.MatchString):
+	case series == "geforce" && len(rest) > 1 && card().MatchString(rest[1]) && all(rest[2:], ending().MatchString):
 		return strings.Join(rest, "")
 	}
 	return strings.Join(words, "-")
