@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"io"
 	"log/slog"
 	"slices"
@@ -81,15 +80,10 @@ func TestConformanceThroughTheWire(t *testing.T) {
 	}
 }
 
-// fewer has rapid try no more than so many worlds during the test.
+// fewer has the suites try this many worlds during the test.
 func fewer(t *testing.T, worlds string) {
 	t.Helper()
-	const name = "rapid.checks"
-	before := flag.Lookup(name).Value.String()
-	if err := flag.Set(name, worlds); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = flag.Set(name, before) }) // it was set to that
+	t.Setenv("CORETEST_WORLDS", worlds)
 }
 
 // behindWire is a factory whose components are served by f at the other end of what dial reaches. It closes those that a

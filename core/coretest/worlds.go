@@ -17,10 +17,11 @@ type Effort struct {
 
 const (
 	defaultWorlds = 100
+	defaultSeed   = 1 // of suites under go test, so that they try the same worlds each time
 	shortDivisor  = 5 // by which go test -short divides the number of worlds
 )
 
-// Variables of the environment that say what Effort the suites make under `go test`.
+// Variables of the environment that say what Effort the suites make under `go test`; a seed of 0 is another one each time.
 const (
 	worldsVariable = "CORETEST_WORLDS"
 	seedVariable   = "CORETEST_SEED"
@@ -29,7 +30,7 @@ const (
 // effortUnderTest is what the environment asks for.
 func effortUnderTest(t *testing.T) Effort {
 	t.Helper()
-	e := Effort{Worlds: defaultWorlds}
+	e := Effort{Worlds: defaultWorlds, Seed: defaultSeed}
 	if testing.Short() {
 		e.Worlds /= shortDivisor
 	}
