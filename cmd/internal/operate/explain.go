@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/quartet-sched/quartet/cmd/internal/cluster"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
+	"github.com/quartet-sched/quartet/internal/interrupt"
 )
 
 // capacity is how many GPUs a cluster has now; the zero value means unknown.
@@ -207,4 +210,46 @@ func reasonWords(r core.Reason) wording {
 		return w
 	}
 	return wording{r.String(), "for " + r.String()}
+}
+
+func (a *app) explainCommand() *cobra.Command {
+	f := schedulerFlags{app: a}
+	var runDir string
+	c := &cobra.Command{
+		Use:   "explain JOB",
+		Short: "Show why a job is pending, and the decisions about it",
+		Long: `Shows why a job is pending: what it needs, what is free, and the machine-readable reason in brackets. The
+decisions about the job follow, the latest first. It sums up how long the job was pending for which reason,
+and lists the jobs in front of a blocked one.
+With --run-dir it reads the decisions.jsonl of a run or a simulation instead of asking a scheduler.`,
+		Example: "  quartet explain train\n  quartet explain job-000017 --run-dir runs/default",
+		Args:    cobra.ExactArgs(1),
+	}
+	c.Flags().StringVar(&runDir, "run-dir", "", "folder of a finished run or simulation, instead of a scheduler")
+	for _, other := range []string{"run", "out", "socket", "server"} {
+		defer c.MarkFlagsMutuallyExclusive("run-dir", other)
+	}
+	f.complete(f.operation(c, func(ctx context.Context, client cluster.Orders, args []string) error {
+		d, err := client.Describe(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		front, err := inFront(ctx, client, d.GetJob())
+		if err != nil {
+			return err
+		}
+		return a.writeExplanation(d, front, capacityNow(ctx, client, d.GetJob()))
+	}), 1, allJobs)
+	ask := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if runDir == "" {
+			return ask(c, args)
+		}
+		d, err := interrupt.Call(c.Context(), func() (*controlv1.DescribeResponse, error) { return readDecisions(runDir, args[0]) })
+		if err != nil {
+			return err
+		}
+		return a.writeExplanation(d, nil, capacity{})
+	}
+	return c
 }
