@@ -162,7 +162,7 @@ flaky: ## run the tests that start processes 20 times beside busy loops, one a c
 
 slow: ## run the properties at length, a thousand random worlds each, and measure the intervals of statistics
 	CORETEST_WORLDS=1000 CORETEST_SEED=0 $(GO) test -count=1 -timeout=30m $$($(PROPERTIES)) -rapid.checks=1000
-	CORETEST_WORLDS=1000 $(GO) test -count=1 -timeout=30m $$($(SUITES))
+	CORETEST_WORLDS=1000 CORETEST_SEED=0 $(GO) test -count=1 -timeout=30m $$($(SUITES))
 	$(GO) test -count=1 -timeout=30m ./core/stats -run=Measured -full
 
 kills: ## kill schedulers of real processes 200 times each way (SEED=1), those of searches 20 times, and damage stores at length

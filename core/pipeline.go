@@ -49,7 +49,7 @@ type Report struct {
 	Guarantees Guarantees
 	// Scaled are the sizes of pools that the backend was given, by the id of the scaler in ScaledBy, which is "pipeline" where the scaler has no
 	// opinion on pools with fewer nodes than their least. Where a number of nodes was cut
-	// to the bounds of the only pool, Cut is what would have been its size; nil otherwise.
+	// to the bounds of the only pool, Clamped is what would have been its size; nil otherwise.
 	Scaled   []PoolTarget
 	ScaledBy string         // id of the scaler, or "pipeline"; empty where there is no scaler
 	Clamped  *ClampedTarget // number of nodes that the bounds did not allow; nil for none

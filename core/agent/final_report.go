@@ -11,7 +11,7 @@ import (
 
 // FinalReportFile is the name of the file in the rendezvous folder of a run in which rank 0 leaves its final report when it ends:
 // the latest message of each kind, as one line of the protocol. The scheduler reads it because it may have been away when they
-// were sent, or was killed before it recorded them.
+// were sent, or was killed before it recorded them. The name is that of earlier versions, whose trainings may still run.
 const FinalReportFile = ".quartet-last-words"
 
 // FinalReport returns the final report in the rendezvous folder of a run, and whether there is one that can be read.

@@ -17,7 +17,6 @@ const (
 )
 
 // all lists the facts by stage and type, as a run names a component; cluster is the scaler.
-// all
 var all = map[string]Facts{
 	"admission/accept_all":         {"admission/accept_all.go", "default.yaml", noPaper, ""},
 	"admission/load_threshold":     {"admission/load_threshold.go", "compositions/pollux-load-threshold.yaml", sources, ""},

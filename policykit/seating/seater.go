@@ -28,11 +28,11 @@ type Seater struct {
 	healthChanges int
 }
 
-// choice takes n devices of one accelerator type for a job with s.take, of which that many are free, or none when it
+// Choice takes n devices of one accelerator type for a job with Seater.Take, of which that many are free, or none when it
 // does not like their shape.
 type Choice func(s *Seater, v *core.View, j *core.Job, t core.AcceleratorID, n int) bool
 
-// seat is the walk of every placer but tailEviction, proposed, matching and buddy. seatAnew seats a grant on free devices, if it can.
+// SeatAll is the walk of most placers. seatAnew seats a grant on free devices, if it can.
 func (s *Seater) SeatAll(v *core.View, grants []core.Grant, seatAnew func(*core.Grant) bool) core.Seating {
 	s.Begin(v)
 	for i := 0; i < len(grants); i++ {
@@ -72,7 +72,7 @@ func (s *Seater) stay(v *core.View, group []core.Grant, first int) (more int) {
 	return len(group) - 1
 }
 
-// occupyOne takes the devices that a job of a group holds, if they are what is granted and still usable: those of the first pinned
+// OccupyOne takes the devices that a job of a group holds, if they are what is granted and still usable: those of the first pinned
 // one that has such, else of the first. It returns whose they are, -1 for none's.
 func (s *Seater) OccupyOne(v *core.View, group []core.Grant) int {
 	for k := range group {
@@ -88,7 +88,7 @@ func (s *Seater) OccupyOne(v *core.View, group []core.Grant) int {
 	return -1
 }
 
-// join seats the others of a group beside the one that was seated last, as long as their devices have the memory: first those that are there already.
+// Join seats the others of a group beside the one that was seated last, as long as their devices have the memory: first those that are there already.
 func (s *Seater) Join(v *core.View, group []core.Grant, seated int) {
 	if len(group) == 1 {
 		return
@@ -141,14 +141,14 @@ func (s *Seater) memoryBeside(v *core.View, seats []core.Seat) float64 {
 	return max(math.Round(left*1000)/1000, 0)
 }
 
-// close keeps the types that a blocking grant without seats could use from the jobs behind it.
+// Close keeps the types that a blocking grant without seats could use from the jobs behind it.
 func (s *Seater) Close(v *core.View, g *core.Grant) {
 	for t := range s.Closed {
 		s.Closed[t] = s.Closed[t] || g.Blocking && Eligible(v, v.Jobs[g.Job], g, core.AcceleratorID(t))
 	}
 }
 
-// open reports whether a grant may have new seats on a type: it suits the job, and no earlier one keeps its turn there. A job
+// Open reports whether a grant may have new seats on a type: it suits the job, and no earlier one keeps its turn there. A job
 // that runs has had its turn.
 func (s *Seater) Open(v *core.View, g *core.Grant, t core.AcceleratorID) bool {
 	j := v.Jobs[g.Job]
@@ -159,7 +159,7 @@ func (s *Seater) Open(v *core.View, g *core.Grant, t core.AcceleratorID) bool {
 // that it seated stays, and a grant that it refused finds no more devices free than it did then.
 func (s *Seater) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
 
-// begin makes all devices of ready nodes free and forgets the last answer.
+// Begin makes all devices of ready nodes free and forgets the last answer.
 func (s *Seater) Begin(v *core.View) {
 	s.Rest, s.Seats, s.Placed, s.Unseated = s.Rest[:0], s.Seats[:0], s.Placed[:0], s.Unseated[:0]
 	s.Ledger.ResetTo(v)
@@ -187,9 +187,10 @@ func (s *Seater) countNodes(v *core.View) {
 	}
 }
 
+// Seating is the answer so far.
 func (s *Seater) Seating() core.Seating { return core.Seating{Placed: s.Placed, Unseated: s.Unseated} }
 
-// occupy takes the devices that the granted job holds, if they are what is granted and still usable.
+// Occupy takes the devices that the granted job holds, if they are what is granted and still usable.
 func (s *Seater) Occupy(v *core.View, g *core.Grant) bool {
 	j := v.Jobs[g.Job]
 	if j.Held != g.Replicas || j.Held == 0 {
@@ -202,26 +203,26 @@ func (s *Seater) Occupy(v *core.View, g *core.Grant) bool {
 	return true
 }
 
-// vacate undoes occupy.
+// Vacate undoes occupy.
 func (s *Seater) Vacate(v *core.View, g *core.Grant) {
 	j := v.Jobs[g.Job]
 	s.Ledger.Release(j.Seats)
 	s.Count(v, j.Seats, +1)
 }
 
-// count adds seats to the free devices of their types, or takes them away.
+// Count adds seats to the free devices of their types, or takes them away.
 func (s *Seater) Count(v *core.View, seats []core.Seat, sign int) {
 	for _, seat := range seats {
 		s.Free[v.Cluster.Nodes[seat.Node].Accelerator] += sign * seat.Devices.Count()
 	}
 }
 
-// keep answers a grant with the seats that its job holds.
+// Keep answers a grant with the seats that its job holds.
 func (s *Seater) Keep(v *core.View, g *core.Grant) {
 	s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: v.Jobs[g.Job].Seats})
 }
 
-// onLowestType seats a grant on free devices of the lowest type on which it finds a choice to its liking, and reports
+// OnLowestType seats a grant on free devices of the lowest type on which it finds a choice to its liking, and reports
 // whether there is one.
 func (s *Seater) OnLowestType(v *core.View, g *core.Grant, choose Choice) bool {
 	first := len(s.Seats)
@@ -234,7 +235,7 @@ func (s *Seater) OnLowestType(v *core.View, g *core.Grant, choose Choice) bool {
 	return s.AcrossTypes(v, g, choose)
 }
 
-// onFewestNodes is onLowestType on the type where the choice takes the fewest nodes, the lowest of several.
+// OnFewestNodes is onLowestType on the type where the choice takes the fewest nodes, the lowest of several.
 func (s *Seater) OnFewestNodes(v *core.View, g *core.Grant, choose Choice) bool {
 	first, best := len(s.Seats), core.AnyAccelerator
 	for t := range s.Free {
@@ -259,7 +260,7 @@ func (s *Seater) OnFewestNodes(v *core.View, g *core.Grant, choose Choice) bool 
 	return true
 }
 
-// acrossTypes seats a grant that is too large for any one type on several, if its job mixes them.
+// AcrossTypes seats a grant that is too large for any one type on several, if its job mixes them.
 func (s *Seater) AcrossTypes(v *core.View, g *core.Grant, choose Choice) bool {
 	j := v.Jobs[g.Job]
 	if !j.MixesTypes {
@@ -270,7 +271,7 @@ func (s *Seater) AcrossTypes(v *core.View, g *core.Grant, choose Choice) bool {
 	return g.Replicas > v.Cluster.CapacityFor(&alone) && s.Mix(v, g, choose)
 }
 
-// mix seats a grant on free devices of several types, lowest first.
+// Mix seats a grant on free devices of several types, lowest first.
 func (s *Seater) Mix(v *core.View, g *core.Grant, choose Choice) bool {
 	j, first, left := v.Jobs[g.Job], len(s.Seats), g.Replicas
 	for t := range s.Free {
@@ -300,7 +301,7 @@ func (s *Seater) place(g *core.Grant, t core.AcceleratorID, first int) {
 	s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: s.Seats[first:len(s.Seats):len(s.Seats)]})
 }
 
-// take seats up to n replicas on the free devices of a node and returns how many.
+// Take seats up to n replicas on the free devices of a node and returns how many.
 func (s *Seater) Take(node core.NodeID, n int) int {
 	if n = min(n, s.Ledger.Free(node)); n > 0 {
 		s.Seats = append(s.Seats, s.Ledger.Take(node, n))
@@ -308,13 +309,13 @@ func (s *Seater) Take(node core.NodeID, n int) int {
 	return n
 }
 
-// untake gives back all seats taken since there were first of them.
+// Untake gives back all seats taken since there were first of them.
 func (s *Seater) Untake(first int) {
 	s.Ledger.Release(s.Seats[first:])
 	s.Seats = s.Seats[:first]
 }
 
-// refuse answers a grant with the reason why it has no seats. skipped says that an earlier grant kept its turn on every type.
+// Refuse answers a grant with the reason why it has no seats. skipped says that an earlier grant kept its turn on every type.
 func (s *Seater) Refuse(v *core.View, g *core.Grant, skipped bool) {
 	reason, available, open := core.AcceleratorMissing, 0, 0
 	for t := range s.Free {
@@ -347,7 +348,7 @@ func allows(v *core.View, j *core.Job, g *core.Grant, t core.AcceleratorID) bool
 	return (g.Accelerator == core.AnyAccelerator || g.Accelerator == t) && j.Accepts(v.Cluster, t)
 }
 
-// within reports whether seats on nodes of the cluster are of types that a grant
+// Within reports whether seats on nodes of the cluster are of types that a grant
 // allows, of one type unless its job mixes them.
 func Within(v *core.View, g *core.Grant, seats []core.Seat) bool {
 	j := v.Jobs[g.Job]

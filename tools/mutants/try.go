@@ -165,10 +165,10 @@ func (p *pack) try(ctx context.Context, o options, known survivors) (*score, err
 				case ctx.Err() != nil: // interrupted: unknown
 				case outcome == noticed:
 					s.noticed++
-				case known[p.path+"/"+m.key()]:
-					s.known++
 				case outcome == timedOut:
 					s.timedOut = append(s.timedOut, m)
+				case known[p.path+"/"+m.key()]:
+					s.known++
 				default:
 					s.survivors = append(s.survivors, m)
 				}
