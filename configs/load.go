@@ -261,7 +261,7 @@ func choose[S any](l *loader, stage, path string, factories []core.Factory[S]) S
 	l.report(path+".config", ds)
 	s.Config = config
 	if len(ds) == 0 {
-		s.Factory = s.Factory.Told()
+		s.Factory = s.Factory.Described()
 	}
 	return s
 }
@@ -278,7 +278,7 @@ func (l *loader) checkCapabilities(c *Config) {
 		l.problem("sample.load.by", "%q has the machines it has; use thinning or compression", c.Backend.ID)
 	}
 	from := giver{id: c.Backend.ID, gives: slices.Clone(opener.Capabilities())}
-	if !c.Estimate.Tells() {
+	if !c.Estimate.WorkKnown() {
 		const work = core.CapabilityRemainingWork
 		from.gives = slices.DeleteFunc(from.gives, func(given core.Capability) bool { return given == work })
 		from.id += " with estimate.source " + c.Estimate.Source

@@ -22,9 +22,9 @@ func NewForeignFactory[S any](info Info, foreign Foreign, build func(settings ma
 	}
 }
 
-// Told is the factory with all that its component says of itself. It may have to be asked for that, so that this is for a component which is
+// Described is the factory with all that its component says of itself. It may have to be asked for that, so that this is for a component which is
 // to be used.
-func (f Factory[S]) Told() Factory[S] {
+func (f Factory[S]) Described() Factory[S] {
 	if f.foreign != nil && f.foreign.Info != nil {
 		f.Info = f.foreign.Info()
 	}

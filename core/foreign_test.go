@@ -50,7 +50,7 @@ func TestForeignFactoryAsksForItsSettings(t *testing.T) {
 	if _, err := f.New(config, core.Settings{}); err != nil || built["limit"] != 3 {
 		t.Errorf("built with %v, error %v", built, err)
 	}
-	if got := f.Told().Info; got.Type != "far" || len(got.Capabilities) != 1 {
+	if got := f.Described().Info; got.Type != "far" || len(got.Capabilities) != 1 {
 		t.Errorf("it is %+v although nothing else is told", got)
 	}
 	if config, problems := f.Decode(map[string]any{"limit": "many"}); config != nil || len(problems) != 1 || problems[0].Path != "limit" {
@@ -68,7 +68,7 @@ func TestForeignFactoryIsTold(t *testing.T) {
 	if f.OneType || f.Counts || f.Sharing != nil || asked > 0 {
 		t.Errorf("it is %+v, asked %d times, before anybody needs to know", f.Info, asked)
 	}
-	if told := f.Told(); !told.OneType || !told.Counts || len(told.Sharing) != 1 || asked != 1 {
+	if told := f.Described(); !told.OneType || !told.Counts || len(told.Sharing) != 1 || asked != 1 {
 		t.Errorf("it is %+v, asked %d times", told.Info, asked)
 	}
 }

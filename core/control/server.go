@@ -69,8 +69,8 @@ type File struct {
 // SoFar makes the files of a run that are written when it ends as they would be if it ended now, and tells the moment in seconds.
 type SoFar func() (files []File, nowSeconds float64, err error)
 
-// TellSoFar says who makes the files of the run. It comes before anybody can reach the server.
-func (s *Server) TellSoFar(f SoFar) { s.soFar = f }
+// SetSoFar says who makes the files of the run. It comes before anybody can reach the server.
+func (s *Server) SetSoFar(f SoFar) { s.soFar = f }
 
 // How long a caller waits for a scheduler that repeats the rounds of the one before it, and how often it looks.
 const (

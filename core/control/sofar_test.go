@@ -30,7 +30,7 @@ func TestFilesSoFarCrossTheWire(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := folder(t) + "/" + SocketName
 			s := NewServer(&fake{}, NewBoard(cluster()), discard)
-			s.TellSoFar(tc.tell)
+			s.SetSoFar(tc.tell)
 			t.Cleanup(func() { must(t, s.Close()) })
 			if err := s.ServeSocket(path); err != nil {
 				t.Fatal(err)
@@ -53,7 +53,7 @@ func TestFilesSoFarAreNotThoseOfAReplay(t *testing.T) {
 	r := &replaying{}
 	r.behind.Store(true)
 	s := NewServer(r, NewBoard(&core.Cluster{}), discard)
-	s.TellSoFar(func() ([]File, float64, error) { t.Error("asked during a replay"); return nil, 0, nil })
+	s.SetSoFar(func() ([]File, float64, error) { t.Error("asked during a replay"); return nil, 0, nil })
 	path := folder(t) + "/" + SocketName
 	t.Cleanup(func() { must(t, s.Close()) })
 	if err := s.ServeSocket(path); err != nil {

@@ -56,15 +56,15 @@ func (e *external) Resume(exchanges []Exchange) error {
 	e.resume = &past{Trials: []trialLine{}, Tell: []resultLine{}}
 	for i := range exchanges {
 		x := &exchanges[i]
-		if err := e.tell(x.Told); err != nil {
+		if err := e.tell(x.Results); err != nil {
 			return err
 		}
-		_, _, err := e.take(answer{Trials: linesOf(x.Trials), Stop: x.Stop}, e.problem.Space, x.Ask, x.Told)
+		_, _, err := e.take(answer{Trials: linesOf(x.Trials), Stop: x.Stop}, e.problem.Space, x.Ask, x.Results)
 		if err != nil {
 			return err
 		}
 		e.resume.Trials = append(e.resume.Trials, linesOf(x.Trials)...)
-		e.resume.Tell = append(e.resume.Tell, resultLines(x.Told)...)
+		e.resume.Tell = append(e.resume.Tell, resultLines(x.Results)...)
 	}
 	if len(exchanges) == 0 {
 		e.resume = nil

@@ -129,7 +129,7 @@ func readExchange(text []byte) (x Exchange, err error) {
 		if kind < 0 {
 			return x, fmt.Errorf("is damaged: unknown kind %q", r.Kind)
 		}
-		x.Told = append(x.Told, Result{r.Trial, Kind(kind), float64(r.At), float64(r.Step), float64(r.Value)})
+		x.Results = append(x.Results, Result{r.Trial, Kind(kind), float64(r.At), float64(r.Step), float64(r.Value)})
 	}
 	return x, nil
 }

@@ -14,10 +14,10 @@ import (
 
 // Exchange is one call of a search with its answer: it was asked, or else it was told.
 type Exchange struct {
-	Ask    int      // trials that were asked for; 0 where it was told
-	Trials []Trial  // trials that it answered
-	Told   []Result // results that it was given
-	Stop   []int    // ids of the trials that it stopped
+	Ask     int      // trials that were asked for; 0 where it was told
+	Trials  []Trial  // trials that it answered
+	Results []Result // results that it was given
+	Stop    []int    // ids of the trials that it stopped
 }
 
 // Resumer is implemented by a search that is not the same when it is asked and told the same again, because it is out of our hands. Instead it is told the past.
@@ -91,7 +91,7 @@ func (r *Recorded) Tell(ctx context.Context, results []Result) ([]int, error) {
 	if len(results) == 0 {
 		return nil, r.broken
 	}
-	x, err := r.exchange(ctx, Exchange{Told: slices.Clone(results)})
+	x, err := r.exchange(ctx, Exchange{Results: slices.Clone(results)})
 	return x.Stop, err
 }
 
@@ -121,7 +121,7 @@ func (r *Recorded) again(ctx context.Context, x Exchange) (Exchange, error) {
 	switch {
 	case x.Ask != known.Ask:
 		return differs(fmt.Sprintf("the search was %s, and is now %s: what asks it goes otherwise than before", known.call(), x.call()))
-	case !slices.EqualFunc(x.Told, known.Told, Result.same):
+	case !slices.EqualFunc(x.Results, known.Results, Result.same):
 		return differs("the search is told other results than before")
 	}
 	if _, out := r.search.(Resumer); !out {
@@ -163,7 +163,7 @@ func call(ctx context.Context, s Search, x Exchange) (trials []Trial, stop []int
 	if x.Ask > 0 {
 		trials, err = s.Ask(ctx, x.Ask)
 	} else {
-		stop, err = s.Tell(ctx, x.Told)
+		stop, err = s.Tell(ctx, x.Results)
 	}
 	return trials, stop, err
 }
@@ -172,7 +172,7 @@ func (x *Exchange) call() string {
 	if x.Ask > 0 {
 		return fmt.Sprintf("asked for %d", x.Ask)
 	}
-	return fmt.Sprintf("told %d results", len(x.Told))
+	return fmt.Sprintf("told %d results", len(x.Results))
 }
 
 func (t Trial) same(o Trial) bool { return t.ID == o.ID && t.Params.Equal(o.Params) }
@@ -251,7 +251,7 @@ func syncFolder(path string) error {
 }
 
 func (r *record) append(x Exchange) error {
-	line, err := plainJSON(exchangeLine{Ask: x.Ask, Trials: linesOf(x.Trials), Tell: exactResults(x.Told), Stop: x.Stop})
+	line, err := plainJSON(exchangeLine{Ask: x.Ask, Trials: linesOf(x.Trials), Tell: exactResults(x.Results), Stop: x.Stop})
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (s *Simulator) arrive(at float64) bool {
 		j := s.newJob(&s.jobs.workload[s.jobs.arrived-s.jobs.base])
 		s.jobs.byID[s.jobs.arrived] = j
 		s.clock.events = append(s.clock.events, core.Event{
-			Kind: core.JobSubmitted, AtSeconds: j.Spec.SubmitSeconds, Job: j.Spec.ID, Spec: j.Told(),
+			Kind: core.JobSubmitted, AtSeconds: j.Spec.SubmitSeconds, Job: j.Spec.ID, Spec: j.KnownSpec(),
 			StepsLeft: j.StepsLeft(0),
 		})
 		s.jobs.arrived++

@@ -46,8 +46,8 @@ func (e Estimate) True() bool {
 	return e.Source == EstimateDeclared || e.Source == EstimateNoisy && e.Sigma == 0
 }
 
-// Tells reports whether policies are told of work at all.
-func (e Estimate) Tells() bool { return e.Source != EstimateNone }
+// WorkKnown reports whether policies are told of work at all.
+func (e Estimate) WorkKnown() bool { return e.Source != EstimateNone }
 
 // Apply makes the workload of which policies are told that. The one given stays as it is. An error is a core.Diagnostics: jobs
 // without the column that is asked for. What is drawn for a job depends on the seed and its name, and is scaled by Sigma.
@@ -130,8 +130,8 @@ type told struct {
 	part float64 // of the true work; NaN when they are told of none
 }
 
-// Told is what policies are told of the job.
-func (j *Job) Told() *core.JobSpec {
+// KnownSpec is what policies are told of the job.
+func (j *Job) KnownSpec() *core.JobSpec {
 	if j.told != nil {
 		return &j.told.spec
 	}

@@ -41,7 +41,7 @@ func TestEstimate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told := w.Jobs[0].Told()
+			told := w.Jobs[0].KnownSpec()
 			got := want{told.TotalWork, w.Jobs[0].StepsLeft(0), w.Jobs[0].StepsLeft(2)}
 			if !same(got.work, tc.want.work) || !same(got.steps, tc.want.steps) || !same(got.later, tc.want.later) {
 				t.Errorf("policies are told %+v, want %+v", got, tc.want)
@@ -49,7 +49,7 @@ func TestEstimate(t *testing.T) {
 			if work := w.Jobs[0].Spec.TotalWork; work != 1000 {
 				t.Errorf("the truth became %v", work)
 			}
-			if source.Jobs[0].Told() != &source.Jobs[0].Spec {
+			if source.Jobs[0].KnownSpec() != &source.Jobs[0].Spec {
 				t.Error("the workload that was given changed")
 			}
 			if truth := w.True(told); truth.TotalWork != 1000 {
@@ -95,7 +95,7 @@ func TestEstimateNeedsTheColumn(t *testing.T) {
 
 // The error of a job depends on its name and the seed, not on what else there is; it scales with sigma, and its median is 1.
 func TestNoise(t *testing.T) {
-	part := func(job *Job) float64 { return job.Told().TotalWork / job.Spec.TotalWork }
+	part := func(job *Job) float64 { return job.KnownSpec().TotalWork / job.Spec.TotalWork }
 	rapid.Check(t, func(t *rapid.T) {
 		w, seed := drawnWorkload(t), rapid.Uint64().Draw(t, "seed")
 		one, err := Estimate{EstimateNoisy, 1}.Apply(w, seed)
@@ -105,7 +105,7 @@ func TestNoise(t *testing.T) {
 		two, _ := Estimate{EstimateNoisy, 2}.Apply(w, seed)
 		alone, _ := Estimate{EstimateNoisy, 1}.Apply(&Workload{Jobs: w.Jobs[len(w.Jobs)-1:]}, seed)
 		last := len(w.Jobs) - 1
-		if got, want := alone.Jobs[0].Told().TotalWork, one.Jobs[last].Told().TotalWork; got != want {
+		if got, want := alone.Jobs[0].KnownSpec().TotalWork, one.Jobs[last].KnownSpec().TotalWork; got != want {
 			t.Fatalf("alone %v, among others %v", got, want)
 		}
 		if got, want := part(&two.Jobs[last]), part(&one.Jobs[last])*part(&one.Jobs[last]); relativeError(got, want) > 1e-9 {

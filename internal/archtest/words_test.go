@@ -17,7 +17,8 @@ import (
 // type or package.
 var privateNames = []struct{ not, say string }{
 	{`^(Live|Not)?Foret[eo]l\w*`, "Forecast"},
-	{`^(Telling|Tellings)$`, "Report, Notify or Status"},
+	// Searches are asked and told, which is the word of the field; a client of the agent keeps the names that trainings call.
+	{`^(Telling|Tellings|Tells|(Factory|Job|Exchange)\.Told|(Log|Race|Pipeline)\.Tell|TellSoFar)$`, "Report, Notify, Status or Known"},
 	{`Outlast`, "RetryBackend"},
 	{`^InVain$`, "GaveUpReason"},
 	{`^core\.Cut$`, "ClampedTarget"},

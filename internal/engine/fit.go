@@ -157,7 +157,7 @@ func respondToAll(
 		asked := view.Jobs[first:min(first+atOnce, len(w.Jobs))]
 		for k := range asked {
 			job := &jobs[k]
-			*job = *core.NewJob(w.Jobs[first+k].Told())
+			*job = *core.NewJob(w.Jobs[first+k].KnownSpec())
 			job.StepsLeft = w.Jobs[first+k].StepsLeft(0)
 			asked[k], view.NowSeconds = job, job.SubmitSeconds
 			view.NoteChange(job.ID)

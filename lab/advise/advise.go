@@ -197,7 +197,7 @@ func (*DeclaredWork) of(jobs []workload.Job) (source, why string) {
 
 // choices lists the candidates that can be run.
 func (a *adviser) choices(context.Context) error {
-	facts := factsOf(a.source, a.cluster, a.site.Estimate.Tells())
+	facts := factsOf(a.source, a.cluster, a.site.Estimate.WorkKnown())
 	items := a.Candidates
 	if items == nil {
 		items = append([]study.Item{{Name: Configured, At: core.Position{File: Configured}}}, Grid(facts)...)
@@ -355,7 +355,7 @@ func (a *adviser) next(rows []study.Row) ([]int, error) {
 			a.cells[Cell{r.Items[0], r.Items[1]*a.advice.Windows + r.Replicate - 1}] = i
 		}
 	} else if a.judged == nil {
-		a.race.Tell(func(c Cell) Outcome { return a.outcome(rows, c) })
+		a.race.Report(func(c Cell) Outcome { return a.outcome(rows, c) })
 	}
 	if a.judged == nil {
 		if cells := a.race.Ask(); len(cells) > 0 {

@@ -72,8 +72,8 @@ func (r *Race) Ask() []Cell {
 	return cells
 }
 
-// Tell takes the outcomes of the cells that were asked for, and drops the worse candidates.
-func (r *Race) Tell(outcome func(Cell) Outcome) {
+// Report takes the outcomes of the cells that were asked for, and drops the worse candidates.
+func (r *Race) Report(outcome func(Cell) Outcome) {
 	rung := r.rungs[r.at]
 	r.at++
 	for _, c := range r.alive {

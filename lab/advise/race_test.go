@@ -28,7 +28,7 @@ func play(t rapid.TB, r *advise.Race, table [][]advise.Outcome) (ranked []int, c
 			}
 		}
 		cells = append(cells, ask...)
-		r.Tell(func(c advise.Cell) advise.Outcome { return table[c.Candidate][c.Window] })
+		r.Report(func(c advise.Cell) advise.Outcome { return table[c.Candidate][c.Window] })
 	}
 }
 

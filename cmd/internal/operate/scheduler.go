@@ -77,7 +77,7 @@ func (f *serveFlags) release() {
 // serve takes orders for a backend, through a socket in its folder and on the address that was bound, until the server is closed.
 func (f *serveFlags) serve(folder string, o backend.Operated, b *control.Board, soFar control.SoFar, log *slog.Logger) (*control.Server, error) {
 	s := control.NewServer(o, b, log)
-	s.TellSoFar(soFar)
+	s.SetSoFar(soFar)
 	socket := filepath.Join(folder, control.SocketName)
 	err := s.ServeSocket(socket)
 	if err == nil && f.bound != nil {

@@ -104,7 +104,7 @@ func Open(c *core.Cluster, w *workload.Workload, o Options) *Backend {
 	_ = b.journal.Reset(&journal.Meta{}) // memory does not fail
 	b.openPools()
 	for i := range w.Jobs {
-		b.expect(*w.Jobs[i].Told())
+		b.expect(*w.Jobs[i].KnownSpec())
 	}
 	return b
 }
@@ -299,7 +299,7 @@ func (b *Backend) observe(now float64) core.Observation {
 	fresh := b.events
 	b.events = nil
 	b.show(fresh)
-	b.journal.Tell()
+	b.journal.BeginRound()
 	b.seen = &journal.Seen{NowSeconds: now, Events: journal.Events(fresh), Sharing: b.cluster.Sharing.String()}
 	seen := core.Observation{NowSeconds: now, Events: fresh}
 	if r := b.options.Rand; b.options.TellAgain > 0 && r.Float64() < b.options.TellAgain {

@@ -87,22 +87,22 @@ func TestRecallRefuses(t *testing.T) {
 			return l.store.Update(func(w Writable) error { return put(w, jobsBucket, number(1), submission{Spec: core.JobSpec{ID: 2}}) })
 		}, "job 1 is missing"},
 		"a round of nobody": {0, func(l *Log) error {
-			l.Tell()
+			l.BeginRound()
 			return l.Record(&Seen{Events: []Event{{Kind: core.JobSubmitted}}}, nil)
 		}, "unknown job 0"},
-		"words of nobody":      {0, func(l *Log) error { l.Tell(); return l.Record(&Seen{Said: []Said{{Job: 3}}}, nil) }, "unknown job 3"},
-		"a decision of nobody": {0, func(l *Log) error { l.Tell(); return l.Record(&Seen{}, []core.Change{{Job: 1}}) }, "unknown job 1"},
-		"a missing round":      {0, func(l *Log) error { l.Tell(); l.Tell(); return l.Record(&Seen{}, nil) }, "round 1 is missing"},
+		"words of nobody":      {0, func(l *Log) error { l.BeginRound(); return l.Record(&Seen{Said: []Said{{Job: 3}}}, nil) }, "unknown job 3"},
+		"a decision of nobody": {0, func(l *Log) error { l.BeginRound(); return l.Record(&Seen{}, []core.Change{{Job: 1}}) }, "unknown job 1"},
+		"a missing round":      {0, func(l *Log) error { l.BeginRound(); l.BeginRound(); return l.Record(&Seen{}, nil) }, "round 1 is missing"},
 		"no such node": {0, func(l *Log) error {
-			l.Tell()
+			l.BeginRound()
 			return l.Record(&Seen{Events: []Event{{Kind: core.NodeChanged, Node: 1}}}, nil)
 		}, "node 1"},
 		"a node that joins before it is told of": {0, func(l *Log) error {
-			l.Tell()
+			l.BeginRound()
 			return l.Record(&Seen{Events: []Event{{Kind: core.NodeAdded, Node: 1}, {Kind: core.NodeRemoved, Node: 1}}}, nil)
 		}, ""},
 		"a node that joins twice": {0, func(l *Log) error {
-			l.Tell()
+			l.BeginRound()
 			return l.Record(&Seen{Events: []Event{{Kind: core.NodeAdded, Node: 2}}}, nil)
 		}, "node 2"},
 		"nobody cancelled": {1, func(l *Log) error { return l.Cancel(1) }, `unknown job "1" is cancelled`},
@@ -138,7 +138,7 @@ func TestErasAreToldApart(t *testing.T) {
 	must(l.Reset(&Meta{}))
 	record := func(n int) {
 		for range n {
-			l.Tell()
+			l.BeginRound()
 			must(l.Record(&Seen{NowSeconds: float64(l.Rounds())}, nil))
 		}
 	}
@@ -236,7 +236,7 @@ func TestEventsAreKept(t *testing.T) {
 		if err := l.Reset(&Meta{}); err != nil {
 			t.Fatal(err)
 		}
-		l.Tell()
+		l.BeginRound()
 		want.Message = strings.ToValidUTF8(want.Message, "?")
 		if err := l.Record(&Seen{Events: Events([]core.Event{want})}, nil); err != nil {
 			t.Fatal(err)

@@ -257,8 +257,8 @@ func (l *Log) Repeat(spec func(core.JobID) *core.JobSpec) (core.Observation, []S
 	return seen, round.Said
 }
 
-// Tell counts a new round that is told, and returns its number.
-func (l *Log) Tell() int {
+// BeginRound counts a new round that is told, and returns its number.
+func (l *Log) BeginRound() int {
 	l.rounds++
 	return l.rounds
 }

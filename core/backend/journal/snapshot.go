@@ -158,7 +158,7 @@ var _ core.Backend = (*Preview)(nil)
 func NewPreview(w *workload.Workload, capabilities []core.Capability) *Preview {
 	p := &Preview{log: Open(NewMemory(), "", ""), capabilities: capabilities}
 	for i := range w.Jobs {
-		spec := w.Jobs[i].Told()
+		spec := w.Jobs[i].KnownSpec()
 		if spec.SubmitSeconds > 0 {
 			continue
 		}
@@ -177,7 +177,7 @@ func (l *Log) Preview(w *workload.Workload, capabilities []core.Capability) (*Pr
 	p := &Preview{log: l, capabilities: capabilities}
 	for _, jobs := range [][]workload.Job{w.Jobs, found.Jobs} {
 		for i := range jobs {
-			p.specs = append(p.specs, jobs[i].Told())
+			p.specs = append(p.specs, jobs[i].KnownSpec())
 		}
 	}
 	var pending Seen

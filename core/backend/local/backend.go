@@ -244,7 +244,7 @@ func wakes(e *core.Event, w core.Wake, unheard float64) float64 {
 // one would find out again.
 func (b *Backend) observe(now float64) core.Observation {
 	b.tellReports(now)
-	b.journal.Tell()
+	b.journal.BeginRound()
 	b.now = now
 	told := sorted(b.events)
 	b.noteTold(told)
@@ -321,7 +321,7 @@ func (b *Backend) arrive(now float64) {
 		j := b.coming[0]
 		b.coming = b.coming[1:]
 		at := max(j.Spec.SubmitSeconds, b.now)
-		b.events = append(b.events, core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: j.Spec.ID, Spec: j.Told(), Checkpointing: j.checkpointing()})
+		b.events = append(b.events, core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: j.Spec.ID, Spec: j.KnownSpec(), Checkpointing: j.checkpointing()})
 		b.submitted(j, now)
 		if j.cancelled {
 			j.cancelledAt = at

@@ -23,7 +23,7 @@ func (b *Backend) PendingSubmissions() (list []*core.Job) {
 	}
 	slices.SortFunc(awaited, compareComing)
 	for _, j := range awaited {
-		list = append(list, core.NewJob(j.Told()))
+		list = append(list, core.NewJob(j.KnownSpec()))
 	}
 	return list
 }
@@ -54,7 +54,7 @@ func (b *Backend) Coming(ctx context.Context) ([]backend.Coming, error) {
 	var list []backend.Coming
 	if err := b.wanted.Give(ctx, func() error {
 		for _, j := range b.coming {
-			list = append(list, backend.Coming{JobSpec: *j.Told(), Cancelled: j.cancelled})
+			list = append(list, backend.Coming{JobSpec: *j.KnownSpec(), Cancelled: j.cancelled})
 		}
 		return nil
 	}); err != nil {

@@ -91,7 +91,7 @@ func judge(t testing.TB, dir string, damaged []byte, want map[string]string) (op
 	}
 	l := journal.Open(s, "test", "")
 	for range rounds {
-		l.Tell()
+		l.BeginRound()
 	}
 	appendRounds(t, l, 20)
 	after := recordsOf(t, s)
@@ -119,7 +119,7 @@ const rounds = 60
 func appendRounds(t testing.TB, l *journal.Log, n int) {
 	t.Helper()
 	for range n {
-		i := l.Tell()
+		i := l.BeginRound()
 		seen := &journal.Seen{NowSeconds: float64(i), Events: []journal.Event{{Kind: core.JobSubmitted, Job: core.JobID(i)}}}
 		if err := l.Record(seen, []core.Change{on(core.JobID(i), 1)}); err != nil {
 			t.Fatal(err)

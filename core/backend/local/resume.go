@@ -253,7 +253,7 @@ func refuseAt(path, summary, hint string) error {
 
 // repeat tells what was seen in a recorded round, and takes it in.
 func (b *Backend) repeat() core.Observation {
-	seen, said := b.journal.Repeat(func(id core.JobID) *core.JobSpec { return b.jobs[id].Told() })
+	seen, said := b.journal.Repeat(func(id core.JobID) *core.JobSpec { return b.jobs[id].KnownSpec() })
 	b.now = seen.NowSeconds
 	b.noteTold(seen.Events)
 	b.noteSlots(seen.Events)
