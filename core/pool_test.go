@@ -88,9 +88,16 @@ func TestCooldowns(t *testing.T) {
 		size  int // -1 for none
 		again float64
 	}{
-		{0, 4, -1, 1e9}, {0, 6, 6, 1e9}, {50, 5, -1, 100}, {100, 5, 5, 1e9}, {150, 2, -1, 400}, {399, 2, -1, 400}, {400, 2, 2, 1e9},
+		{0, 4, -1, 1e9},
+		{0, 6, 6, 1e9},
+		{50, 5, -1, 100},
+		{100, 5, 5, 1e9},
+		{150, 2, -1, 400},
+		{399, 2, -1, 400},
+		{400, 2, 2, 1e9},
 		// A shrink waits for the last change, whether that grew or shrank the pool; growth waits for the last growth only.
-		{450, 1, -1, 700}, {450, 5, 5, 1e9},
+		{450, 1, -1, 700},
+		{450, 5, 5, 1e9},
 	} {
 		if size, again := ask(step.now, step.nodes); size != step.size || again != step.again {
 			t.Errorf("%d: at %v, %d nodes: %d and again at %v, want %d and %v", i, step.now, step.nodes, size, again, step.size, step.again)

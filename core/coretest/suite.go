@@ -225,16 +225,17 @@ func (s *subject[S]) leaveNoGoroutine(t TB) {
 	if err := s.slot.ask(context.Background(), policy, smallQuestion()); err != nil {
 		t.Errorf("ask: %v", err)
 	}
-	for end := time.Now().Add(patienceWithGoroutines); ; time.Sleep(time.Millisecond) {
+	for tries := patienceWithGoroutines / time.Millisecond; ; tries-- {
 		left := goroutines()
 		maps.DeleteFunc(left, func(id string, _ string) bool { _, was := before[id]; return was })
 		if len(left) == 0 {
 			return
 		}
-		if time.Now().After(end) {
+		if tries == 0 {
 			t.Errorf("found unexpected goroutines:\n%s", strings.Join(slices.Sorted(maps.Values(left)), "\n\n"))
 			return
 		}
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -167,7 +167,8 @@ func TestRecorderOfOddEvents(t *testing.T) {
 	s.round(5, map[core.JobID]core.JobState{0: core.Waiting}, []core.Event{
 		{Kind: core.NodeChanged, AtSeconds: 4, Node: 0, Health: core.Draining},
 		{Kind: core.NodeChanged, AtSeconds: 4, Node: 0, Health: core.Draining},
-		happened(core.JobFinished, 7, 4), {Kind: core.JobShrunk, AtSeconds: 4, Job: 7, Seats: []core.Seat{seat(0, 1)}},
+		happened(core.JobFinished, 7, 4),
+		{Kind: core.JobShrunk, AtSeconds: 4, Job: 7, Seats: []core.Seat{seat(0, 1)}},
 	}, core.Change{Action: core.Stop, Job: 0, Reason: core.NodeUnavailable})
 	s.round(6, map[core.JobID]core.JobState{0: core.Failed}, []core.Event{
 		{Kind: core.JobShrunk, AtSeconds: 5.5, Job: 0, Seats: []core.Seat{seat(0, 1)}}, // it waits

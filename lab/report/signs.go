@@ -63,7 +63,7 @@ func (r *Run) signsOfStarts() (list []string) {
 		list = append(list, "All jobs ran on one device: no policy had a choice of how many.")
 	}
 	if never > 0 {
-		list = append(list, fmt.Sprintf("%s never got devices.", counted(never, "job")))
+		list = append(list, counted(never, "job")+" never got devices.")
 	}
 	if started > 1 && same == started {
 		list = append(list, "No job waited for its first devices: the cluster was never full.")
@@ -94,7 +94,7 @@ func (r *Run) signsOfSummary() (list []string) {
 		list = append(list, fmt.Sprintf("The devices were held %.0f %% of the time: the load is too low to tell schedulers apart.", 100*u))
 	}
 	if c := s.Jobs; c.Unfinished > 0 {
-		list = append(list, fmt.Sprintf("%s not finished: mean and quantiles leave out the jobs that take longest.", wereCounted(c.Unfinished)))
+		list = append(list, wereCounted(c.Unfinished)+" not finished: mean and quantiles leave out the jobs that take longest.")
 	}
 	for _, p := range s.Plugins {
 		if p.Fallback {

@@ -179,13 +179,17 @@ type able struct{ yes bool }
 
 func (able) Ended(context.Context, *core.View, []*core.Job) error                   { return nil }
 func (able) Admit(context.Context, *core.View, []*core.Job) ([]core.Verdict, error) { return nil, nil }
+
 func (able) AdmitCandidates(context.Context, *core.View, []core.Candidate, []core.Candidate) ([]core.Verdict, error) {
 	return nil, nil
 }
+
 func (able) Review(context.Context, *core.View, []*core.Job) ([]core.Verdict, error) { return nil, nil }
+
 func (able) Respond(context.Context, *core.View, []*core.Job) ([]core.Response, error) {
 	return nil, nil
 }
+
 func (able) Tune(context.Context, *core.View, []core.Placement) ([]core.Tuning, error) {
 	return nil, nil
 }

@@ -1,3 +1,4 @@
+// Package seating is what placers share: a walk over grants that seats them on free devices, and choices of nodes.
 package seating
 
 import (
@@ -7,6 +8,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
+// Consolidated takes n devices of a type on as few nodes as it can: the tightest that holds them, or the emptiest first.
 func Consolidated(s *Seater, v *core.View, _ *core.Job, t core.AcceleratorID, n int) bool {
 	for n > 0 {
 		n -= s.Take(s.tightest(v, t, n), n)

@@ -37,7 +37,8 @@ func TestExplain(t *testing.T) {
 		},
 		"other units, and a message": {
 			&controlv1.Job{State: "rejected", Reason: "exceeds_cluster", Requested: 4},
-			&controlv1.Decision{Round: 1, Reason: "exceeds_cluster", Wanted: 32, Available: 16, Unit: "GB", Message: "no device has that"}, capacity{},
+			&controlv1.Decision{Round: 1, Reason: "exceeds_cluster", Wanted: 32, Available: 16, Unit: "GB", Message: "no device has that"},
+			capacity{},
 			"Job third was rejected: needs 32 GB, 16 available; no device has that (round 1) [exceeds_cluster]",
 		},
 		"nodes that come": {
@@ -46,7 +47,8 @@ func TestExplain(t *testing.T) {
 			"Job third is pending: needs 8 GPUs, 4 available; nodes are being added, expected at 12m 30s (round 9) [awaiting_nodes]",
 		},
 		"a word of Kubernetes": {
-			&controlv1.Job{State: "suspended", Reason: "ByOwner"}, &controlv1.Decision{Reason: "ByOwner", Message: "spec.suspend is set"}, capacity{},
+			&controlv1.Job{State: "suspended", Reason: "ByOwner"}, &controlv1.Decision{Reason: "ByOwner", Message: "spec.suspend is set"},
+			capacity{},
 			"Job third is suspended by its owner: ByOwner: spec.suspend is set",
 		},
 		"no decision is known": {&controlv1.Job{State: "waiting", Reason: "load_limit"}, &controlv1.Decision{}, full, "Job third is pending: admission holds jobs back while the cluster is loaded [load_limit]"},

@@ -279,11 +279,11 @@ func (a *app) printAdvice(advice *advise.Advice) error {
 func othersText(eliminated, invalid int) string {
 	text := ""
 	if eliminated > 0 {
-		text = fmt.Sprintf("%s eliminated earlier", otherCandidates(eliminated))
+		text = otherCandidates(eliminated) + " eliminated earlier"
 	}
 	switch {
 	case invalid > 0 && text == "":
-		text = fmt.Sprintf("%s invalid here", otherCandidates(invalid))
+		text = otherCandidates(invalid) + " invalid here"
 	case invalid > 0:
 		text += fmt.Sprintf(" and %d invalid here", invalid)
 	}

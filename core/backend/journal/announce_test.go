@@ -41,7 +41,8 @@ func TestAnnounce(t *testing.T) {
 		{core.Report{
 			View: &core.View{Round: 7}, Resumed: resumed, Events: []core.Event{{Kind: core.JobInterrupted, Job: 2}},
 			Changes: []core.Change{
-				{Action: core.Tune, Job: 0, By: "las"}, {Action: core.Move, Job: 1, Seats: on(1, 3), By: "las"},
+				{Action: core.Tune, Job: 0, By: "las"},
+				{Action: core.Move, Job: 1, Seats: on(1, 3), By: "las"},
 				{Action: core.Start, Job: 2, Seats: on(0, 2), By: "las"},
 			},
 		}, []string{

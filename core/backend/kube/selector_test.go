@@ -64,8 +64,10 @@ var selectorCases = []struct{ expression, bare, full string }{
 	{`format.dns1123Label().validate("a").hasValue() == false`, "true", "true"},
 	{`timestamp("2024-01-01T00:00:00Z").getHours() == 0 && duration("1h") > duration("30m")`, "true", "true"},
 	{`dyn(1) == 1.0`, "true", "true"},
-	{`[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, [1,2,3,4,5,6,7,8,9].all(d, [1,2,3,4,5,6,7,8,9].all(e, [1,2,3,4,5,6,7,8,9].all(f, a+b+c+d+e+f > 0))))))`,
-		"cost limit exceeded", "cost limit exceeded"},
+	{
+		`[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, [1,2,3,4,5,6,7,8,9].all(d, [1,2,3,4,5,6,7,8,9].all(e, [1,2,3,4,5,6,7,8,9].all(f, a+b+c+d+e+f > 0))))))`,
+		"cost limit exceeded", "cost limit exceeded",
+	},
 }
 
 // refusedExpressions are expressions that are none, and what is said of them.
