@@ -260,7 +260,7 @@ func TestLivePageForesees(t *testing.T) {
 
 	// The page says why there is no forecast where the config shows it.
 	write(t, dir, map[string]string{".manifest.json-1": strings.Replace(manifest, "cluster:", `pipeline: {allocation: {type: fifo, isolate: true, plugin: {on_failure: fail}}}\ncluster:`, 1) + "\n"})
-	p.Await("the reason", "!"+note+".hidden && "+note+".textContent.includes('a policy lives in a process of its own')")
+	p.Await("the reason", "!"+note+".hidden && "+note+".textContent.includes('a policy runs in its own process')")
 	p.Await("the list as before", heads(before))
 	none := [][6]any{}
 	a.set(func() { a.listed = &none })
