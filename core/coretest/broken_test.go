@@ -227,7 +227,7 @@ func TestRunAllocatorCatches(t *testing.T) {
 		})},
 		"a goroutine left behind": {"no goroutine is left", "unexpected goroutines", func() core.Allocator {
 			return allocate(func(context.Context, *core.View, []core.Candidate) ([]core.Grant, error) {
-				go func() { time.Sleep(3 * time.Second) }()
+				go func() { time.Sleep(time.Minute) }() // far longer than the suite waits for it
 				return nil, nil
 			})
 		}},
