@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,12 +26,14 @@ func (bubbleClock) After(d time.Duration) <-chan time.Time { return time.After(d
 
 // eventLog is an API server that keeps Events, and fails as it is told.
 type eventLog struct {
+	mutex  sync.Mutex // of all below
 	lines  []string
 	names  map[string]bool
 	answer func() error // nil: it takes all
 	calls  int
 }
 
+// call counts a request and answers it. The caller holds the mutex.
 func (l *eventLog) call() error {
 	if l.calls++; l.answer != nil {
 		return l.answer()
@@ -39,6 +42,8 @@ func (l *eventLog) call() error {
 }
 
 func (l *eventLog) create(_ context.Context, e *corev1.Event) error {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
 	if err := l.call(); err != nil {
 		return err
 	}
@@ -48,6 +53,8 @@ func (l *eventLog) create(_ context.Context, e *corev1.Event) error {
 }
 
 func (l *eventLog) patch(_ context.Context, namespace, name string, patch []byte) error {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
 	if err := l.call(); err != nil {
 		return err
 	}
@@ -60,6 +67,20 @@ func (l *eventLog) patch(_ context.Context, namespace, name string, patch []byte
 	}
 	l.lines = append(l.lines, fmt.Sprintf("again %s ×%d", e.Message, e.Count))
 	return nil
+}
+
+// answerBy has requests answered by a function from now on, which are counted anew.
+func (l *eventLog) answerBy(answer func() error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.calls, l.answer = 0, answer
+}
+
+// requests counts the requests since answerBy.
+func (l *eventLog) requests() int {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.calls
 }
 
 // recording runs a recorder in a bubble.
@@ -88,6 +109,8 @@ func recording(t *testing.T, test func(l *eventLog, record func(name, kind, reas
 
 func (l *eventLog) want(t *testing.T, lines ...string) {
 	t.Helper()
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
 	if !slices.Equal(l.lines, lines) {
 		t.Errorf("written:\n%s\nwant:\n%s", strings.Join(l.lines, "\n"), strings.Join(lines, "\n"))
 	}
@@ -150,29 +173,29 @@ func TestEventsOfOneObjectAreLimited(t *testing.T) {
 // An API server that does not answer is asked again, one that refuses is not.
 func TestEventsAreTriedAgain(t *testing.T) {
 	recording(t, func(l *eventLog, record func(name, kind, reason, message string)) {
-		l.answer = func() error {
+		l.answerBy(func() error {
 			if l.calls < 3 {
 				return errors.New("connection refused")
 			}
 			return nil
-		}
+		})
 		record("a", "Normal", "Running", "all run")
 		l.want(t)
 		time.Sleep(3 * eventPause)
 		l.want(t, "Normal Running all run ×1")
-		l.calls, l.answer = 0, func() error {
+		l.answerBy(func() error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "a", errors.New("no"))
-		}
+		})
 		record("b", "Normal", "Running", "all run")
 		time.Sleep(time.Hour)
-		if l.calls != 1 {
-			t.Errorf("%d requests of one that is refused", l.calls)
+		if n := l.requests(); n != 1 {
+			t.Errorf("%d requests of one that is refused", n)
 		}
-		l.calls, l.answer = 0, func() error { return errors.New("connection refused") }
+		l.answerBy(func() error { return errors.New("connection refused") })
 		record("c", "Normal", "Running", "all run")
 		time.Sleep(time.Hour)
-		if l.calls != eventTries {
-			t.Errorf("%d requests of one that is never answered, want %d", l.calls, eventTries)
+		if n := l.requests(); n != eventTries {
+			t.Errorf("%d requests of one that is never answered, want %d", n, eventTries)
 		}
 	})
 }
