@@ -238,7 +238,7 @@ func TestLucidStands(t *testing.T) {
 		"one starts with sharing off":          {map[string]any{"sharing": false}, []*coretest.JobBuilder{host(), policytest.Waits(4), policytest.Waits(4)}, policytest.Forever},
 		"one pauses":                           {nil, []*coretest.JobBuilder{host().Progress(0, 1).Running(1030, half)}, 1030},
 		"one pauses of which no rate is known": {nil, []*coretest.JobBuilder{host().Running(1030, half)}, policytest.Forever},
-		"nobody starts, and one waits in vain": {nil, []*coretest.JobBuilder{host(), coretest.MakeJob("r").Replicas(4).Running(900, other), policytest.Waits(4)}, policytest.Forever},
+		"no job starts, and one keeps waiting": {nil, []*coretest.JobBuilder{host(), coretest.MakeJob("r").Replicas(4).Running(900, other), policytest.Waits(4)}, policytest.Forever},
 		"of two that pause the first to go on": {nil, []*coretest.JobBuilder{host().Progress(0, 1).Running(1060, half), coretest.MakeJob("r").Replicas(4).Progress(0, 1).Running(1030, other)}, 1030},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	forecastJobs  = flag.Int("forecast.jobs", 12, "jobs of each run of TestLiveForecasts; of 40 and more the first band is to hold for 3 of 4")
+	forecastJobs  = flag.Int("forecast.jobs", 12, "jobs of each run of TestLiveForecasts; with 40 and more, 3 of 4 first intervals must be right")
 	forecastSpeed = flag.Float64("forecast.speedup", 40, "seconds of the run that pass in one")
 	forecastSeed  = flag.Uint64("forecast.seed", 1, "seed of the jobs")
 )
