@@ -227,7 +227,8 @@ func damage(t *testing.T, rng *rand.Rand, dir string) (restore func(said string)
 			return false
 		}
 		for _, p := range running {
-			if _, _, err := keeper.FinalReport(p.Run); p.Keeper && !p.Alive() && err != nil && keeper.Began(p.Run) {
+			alive := p.Alive() // before its report is looked for: it may end in between
+			if _, _, err := keeper.FinalReport(p.Run); p.Keeper && !alive && err != nil && keeper.Began(p.Run) {
 				t.Errorf("a store that is %s: the keeper of %s was killed", kind, p.Run)
 			}
 		}
