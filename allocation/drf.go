@@ -206,3 +206,6 @@ func (p *drf) tenant(name string) *drfTenant {
 // Standing is for ever: shares are of what jobs want, and that changes by events only. By tenant a pinned job that is seated in the round counts before all
 // others in the next.
 func (p *drf) Standing() core.Standing { return p.walk.Standing(p.standing) }
+
+// Precedes is true: a job may take the devices of those behind it.
+func (p *drf) Precedes() bool { return true }

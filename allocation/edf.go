@@ -77,3 +77,6 @@ func (p *edf) wanted(c *core.Candidate, k *elastic.Share) int {
 	}
 	return best
 }
+
+// Precedes is true: a job may take the devices of those behind it.
+func (p *edf) Precedes() bool { return true }

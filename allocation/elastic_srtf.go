@@ -73,3 +73,6 @@ func (p *elasticSRTF) Allocate(_ context.Context, v *core.View, candidates []cor
 func (p *elasticSRTF) anyoneShort() bool {
 	return slices.ContainsFunc(p.Of, func(k elastic.Share) bool { return k.Replicas < k.Most })
 }
+
+// Precedes is true: a job may take the devices of those behind it.
+func (p *elasticSRTF) Precedes() bool { return true }

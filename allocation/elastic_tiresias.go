@@ -56,6 +56,7 @@ type elasticTiresias struct {
 	steps        elastic.StepsConfig
 	compactAbove int
 	order        []int32 // candidates in the order of the queues, by index
+	first        int     // how many of them are of the first queue
 	offers       []offer // by place in that order
 	gains        elastic.Gains
 }
@@ -67,7 +68,7 @@ type offer struct {
 }
 
 func (p *elasticTiresias) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	p.Requeue(v.NowSeconds, candidates)
+	p.Requeue(v, candidates)
 	p.Begin(v, candidates)
 	p.serve(candidates)
 	p.compact()
@@ -80,11 +81,14 @@ func (p *elasticTiresias) Allocate(_ context.Context, v *core.View, candidates [
 // serve gives candidates what they request, in the order of the queues.
 func (p *elasticTiresias) serve(candidates []core.Candidate) {
 	p.order = p.order[:0]
-	for _, ids := range p.Lists {
-		for _, id := range ids {
+	for queue := range p.Lists {
+		for _, id := range p.Among(queue) {
 			i := p.Slot(id)
 			p.order = append(p.order, i)
 			p.Give(i, p.demand(&candidates[i], &p.Of[i]))
+		}
+		if queue == 0 {
+			p.first = len(p.order)
 		}
 	}
 }
@@ -106,7 +110,7 @@ func (p *elasticTiresias) compact() {
 	if waiting <= p.compactAbove {
 		return
 	}
-	for _, i := range p.order[len(p.Lists[0]):] {
+	for _, i := range p.order[p.first:] {
 		if k := &p.Of[i]; k.Replicas > k.Least {
 			p.Left += k.Replicas - k.Least
 			k.Replicas = k.Least

@@ -65,3 +65,6 @@ func (p *fifo) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 func (p *fifo) Standing() core.Standing {
 	return p.walk.Standing(core.Standing{UntilSeconds: math.Inf(1), IfSeated: p.walk.Kept()})
 }
+
+// Precedes reports whether a job may take the devices of those behind it: with preemption.
+func (p *fifo) Precedes() bool { return p.preemptive }

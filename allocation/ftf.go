@@ -98,3 +98,6 @@ func aloneSeconds(c *core.Candidate, now, remaining float64) float64 {
 
 // Standing is for this round: as time passes, those that wait become worse off.
 func (p *ftf) Standing() core.Standing { return p.standing }
+
+// Precedes is true: a job may take the devices of those behind it.
+func (p *ftf) Precedes() bool { return true }

@@ -99,3 +99,6 @@ func (p *las) key(j *core.Job, now float64) float64 {
 // Standing is for ever if nobody waits after the round: every order grants everyone the same. Otherwise the service of
 // running jobs grows past that of waiting ones, and the next round may differ.
 func (p *las) Standing() core.Standing { return p.walk.Standing(p.standing) }
+
+// Precedes is true: a job may take the devices of those behind it.
+func (p *las) Precedes() bool { return true }

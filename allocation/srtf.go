@@ -109,3 +109,6 @@ func (p *srtf) Standing() core.Standing {
 	}
 	return p.walk.Standing(s)
 }
+
+// Precedes reports whether a job may take the devices of those behind it: with preemption.
+func (p *srtf) Precedes() bool { return p.preemptive }

@@ -84,3 +84,6 @@ func (p *tetris) Standing() core.Standing {
 	}
 	return p.walk.Standing(s)
 }
+
+// Precedes is true: a job may take the devices of those behind it.
+func (p *tetris) Precedes() bool { return true }

@@ -153,11 +153,24 @@ type Round struct {
 	Interval time.Duration `config:"interval" doc:"time between rounds; 0s for none" min:"0s"`
 	// OnEvents: hold a round at each event, besides those of the interval.
 	OnEvents bool `config:"on_events" doc:"hold a round at each event, besides those of the interval"`
+	// Settle says what a round does about jobs that are granted devices and cannot be placed.
+	Settle Settle `config:"settle"`
+}
+
+// Settle says what a round does about jobs that are granted devices and cannot be placed.
+type Settle struct {
+	// Passes: how often the allocation is asked in a round at most.
+	Passes int `config:"passes" doc:"how often the allocation is asked in a round at most, each time without the jobs that could not be placed; 1 asks once, as publications do, and leaves idle what such jobs would have used" min:"1"`
+	// MakeRoom: let a job that cannot be placed take the devices of running jobs behind it.
+	MakeRoom bool `config:"make_room" doc:"let a job that cannot be placed take the devices of running jobs behind it, where the allocation preempts in its order"`
 }
 
 // Options are the round options in the terms of the pipeline.
 func (r Round) Options() core.RoundOptions {
-	return core.RoundOptions{IntervalSeconds: r.Interval.Seconds(), OnEvents: r.OnEvents}
+	return core.RoundOptions{
+		IntervalSeconds: r.Interval.Seconds(), OnEvents: r.OnEvents,
+		Settle: core.Settling{Passes: r.Settle.Passes, MakeRoom: r.Settle.MakeRoom},
+	}
 }
 
 // Measure says which jobs a run is about: those from FirstJob to LastJob in submission order, or those between the shares that

@@ -30,6 +30,25 @@ func (o *occupancy) release(j *Job) {
 	}
 }
 
+// undo takes back what the placements of an answer hold that does not stand, so that what the running jobs hold is taken, and nothing
+// else. Where more than whole devices is counted, it is counted anew the next time.
+func (o *occupancy) undo(s *state, placed []Placement) {
+	o.current = o.checked && o.shares == nil
+	if o.current {
+		for _, i := range o.moved {
+			o.ledger.Release(placed[i].Seats)
+		}
+	}
+	for _, j := range s.running {
+		if m := s.marks[j.ID]; m.stayed == s.view.Round {
+			m.stayed = 0
+		} else {
+			o.current = o.current && o.ledger.Occupy(j.Seats)
+		}
+	}
+	o.begin()
+}
+
 // reset makes everything free.
 func (o *occupancy) reset(v *View) {
 	if o.shares = nil; v.Cluster.CountsShares() {

@@ -22,8 +22,9 @@ type Stages struct {
 
 // RoundOptions says when rounds happen.
 type RoundOptions struct {
-	IntervalSeconds float64 // 0 for none
-	OnEvents        bool    // a round at each event, besides those of the interval
+	IntervalSeconds float64  // 0 for none
+	OnEvents        bool     // a round at each event, besides those of the interval
+	Settle          Settling // what is done about grants that find no devices
 }
 
 // StageNames names the timed steps of a round.
@@ -79,6 +80,7 @@ type Pipeline struct {
 	wakeOnReports bool
 	retryBackend  func(ctx context.Context, failures int, trouble error) error
 
+	settler    settler
 	resumption resumption
 	inherited  *inheritance // of a fork: what its stages take up
 }
@@ -278,14 +280,17 @@ func (s *state) admission(ctx context.Context, policy Admitter) ([]Verdict, erro
 	return curves.AdmitCandidates(ctx, &s.view, s.candidates, s.applying)
 }
 
-func (p *Pipeline) allocate(ctx context.Context) error {
+func (p *Pipeline) allocate(ctx context.Context) error { return p.allocateTo(ctx, p.state.candidates) }
+
+// allocateTo asks the allocator about some of the candidates, or all.
+func (p *Pipeline) allocateTo(ctx context.Context, candidates []Candidate) error {
 	s, c := &p.state, &p.stages.Allocation
 	p.plan.Grants, s.report.GapRatio = p.plan.Grants[:0], math.NaN()
-	if len(s.candidates) == 0 {
+	if len(candidates) == 0 {
 		return nil
 	}
 	if err := s.ask(ctx, c.ID, c.Policy, (*mark).forgetGrant, func() (err error) {
-		if p.plan.Grants, err = c.Policy.Allocate(ctx, &s.view, s.candidates); err != nil {
+		if p.plan.Grants, err = c.Policy.Allocate(ctx, &s.view, candidates); err != nil {
 			return s.malfunction(c.ID, "allocate", err)
 		}
 		if err := s.checkGrants(c.ID, p.plan.Grants); err != nil {
@@ -303,6 +308,14 @@ func (p *Pipeline) allocate(ctx context.Context) error {
 }
 
 func (p *Pipeline) place(ctx context.Context) error {
+	if err := p.seat(ctx); err != nil {
+		return err
+	}
+	return p.settle(ctx)
+}
+
+// seat asks the placer about the grants.
+func (p *Pipeline) seat(ctx context.Context) error {
 	s, c := &p.state, &p.stages.Placement
 	p.plan.Placements, s.unseated, s.blocked = p.plan.Placements[:0], s.unseated[:0], false
 	s.occupancy.begin()

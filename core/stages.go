@@ -52,6 +52,18 @@ type Allocator interface {
 	Allocate(ctx context.Context, v *View, candidates []Candidate) ([]Grant, error)
 }
 
+// AskedOnce is implemented by an allocator that goes on by being asked, as one that hands out turns: it is not asked again in a round in
+// which grants found no devices.
+type AskedOnce interface {
+	AskedOnce() bool
+}
+
+// Precedent is implemented by an allocator whose grants come in order of precedence: a job that finds no devices may take those of
+// running jobs that were granted after it.
+type Precedent interface {
+	Precedes() bool
+}
+
 // Placer decides which devices a grant is seated on.
 type Placer interface {
 	// Place seats grants in their order. It skips a grant that does not fit, unless it is Blocking: then it places

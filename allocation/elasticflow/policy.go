@@ -362,3 +362,6 @@ func (p *elasticFlow) Push(any) {}
 
 // Pop is never called.
 func (p *elasticFlow) Pop() any { return nil }
+
+// AskedOnce is true: an answer stands until a plan changes, and plans of the round before are gone back to.
+func (p *elasticFlow) AskedOnce() bool { return true }

@@ -550,3 +550,6 @@ func (p *gandiva) stand(v *core.View, candidates []core.Candidate) {
 func (p *gandiva) Standing() core.Standing {
 	return core.Standing{UntilSeconds: p.until, IfSeated: len(p.grants)}
 }
+
+// AskedOnce is true: turns go on by being asked.
+func (p *gandiva) AskedOnce() bool { return true }

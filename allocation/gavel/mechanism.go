@@ -160,3 +160,6 @@ func settleAccounts(how string, share, seconds, deficit []float64, elapsed, inte
 		}
 	}
 }
+
+// AskedOnce is true: shares of time are paid off by being asked.
+func (p *mechanism) AskedOnce() bool { return true }

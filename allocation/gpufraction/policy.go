@@ -275,3 +275,6 @@ func (p *gpuFraction) changes(now float64, candidates []core.Candidate) float64 
 	}
 	return first - queue.EarlySeconds
 }
+
+// Precedes is true: a job may take the devices of those behind it.
+func (p *gpuFraction) Precedes() bool { return true }

@@ -381,3 +381,6 @@ func (p *lucid) grant(v *core.View, candidates []core.Candidate) {
 func (p *lucid) Standing() core.Standing {
 	return core.Standing{UntilSeconds: p.until, IfSeated: p.seated}
 }
+
+// AskedOnce is true: who is shared with whom is remembered.
+func (p *lucid) AskedOnce() bool { return true }

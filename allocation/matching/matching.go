@@ -174,3 +174,6 @@ func sum(counts []int) int {
 	}
 	return total
 }
+
+// AskedOnce is true: each question draws samples.
+func (p *allocator) AskedOnce() bool { return true }

@@ -299,3 +299,6 @@ func (p *policy) add(c *core.Candidate, devices, owners int) {
 
 // Standing is for ever if everybody has devices alone: every order grants the same. Otherwise the order of the jobs moves as they run, and so may the groups.
 func (p *policy) Standing() core.Standing { return p.standing }
+
+// AskedOnce is true: groups go on from those of the question before.
+func (p *policy) AskedOnce() bool { return true }

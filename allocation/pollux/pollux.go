@@ -409,3 +409,6 @@ func (p *allocator) meanCost(j *job, value float64) float64 {
 		return -j.weight / power * math.Pow(value+epsilon, power)
 	}
 }
+
+// AskedOnce is true with the genetic search, which goes on from the plans of the question before.
+func (p *allocator) AskedOnce() bool { return p.config.Search == "genetic" }

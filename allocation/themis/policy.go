@@ -257,3 +257,6 @@ func (p *themis) leaseTo(v *core.View, b *bidder, t core.AcceleratorID) {
 	p.grant(b.Candidate, t, b.replicas)
 	b.replicas = 0
 }
+
+// AskedOnce is true: an auction hands out leases.
+func (p *themis) AskedOnce() bool { return true }

@@ -96,11 +96,11 @@ type tiresias struct {
 }
 
 func (p *tiresias) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	p.Requeue(v.NowSeconds, candidates)
+	p.Requeue(v, candidates)
 	p.walk.Begin(v)
 	p.walk.KeepPinned(v, candidates)
-	for _, queue := range p.Lists {
-		if !p.serve(v, queue, candidates) {
+	for queue := range p.Lists {
+		if !p.serve(v, p.Among(queue), candidates) {
 			break
 		}
 	}
@@ -173,3 +173,9 @@ func (p *tiresias) stand(now float64, candidates []core.Candidate) core.Standing
 	}
 	return s
 }
+
+// Precedes is true: a job may take the devices of those behind it.
+func (p *tiresias) Precedes() bool { return true }
+
+// AskedOnce is true where being passed over has consequences.
+func (p *tiresias) AskedOnce() bool { return p.inside == insidePassedOver }

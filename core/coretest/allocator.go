@@ -31,12 +31,36 @@ func (j judgedAllocator) Allocate(ctx context.Context, v *core.View, candidates 
 	grants := ask(j.trial, question{View: v, inputs: inputs{Candidates: candidates}}, func(a core.Allocator, q question) ([]core.Grant, error) {
 		return a.Allocate(ctx, q.View, q.Candidates)
 	})
+	j.askTwinAgain(ctx, v, candidates)
 	for i := range grants {
 		if fault := grantFault(v, &grants[i]); fault != "" {
 			j.t.Fatalf("grant for job %d: %s", grants[i].Job, fault)
 		}
 	}
 	return grants, nil
+}
+
+// askTwinAgain asks the twin once more in the same round, as a pipeline does where grants found no devices: about some of the candidates,
+// elastic ones with smaller ranges. What it answers later must not follow from that, unless the policy is to be asked once.
+func (j judgedAllocator) askTwinAgain(ctx context.Context, v *core.View, candidates []core.Candidate) {
+	if once, declares := j.twin.(core.AskedOnce); declares && once.AskedOnce() || !anyBool().Draw(j.t, "asked again") {
+		return
+	}
+	again := question{View: v, inputs: inputs{Candidates: candidates}}.clone()
+	shown := again.Candidates[:0]
+	for _, c := range again.Candidates {
+		pinned := c.State == core.Running && c.MustStay(v.Cluster, c.Response)
+		if r := *c.Response; !pinned && r.MaxReplicas > r.MinReplicas && anyBool().Draw(j.t, "narrowed") {
+			r.MaxReplicas = r.MinReplicas + (r.MaxReplicas-r.MinReplicas)/2
+			c.Response = &r
+		}
+		if pinned || !anyBool().Draw(j.t, "left out") {
+			shown = append(shown, c)
+		}
+	}
+	if _, err := j.twin.Allocate(ctx, again.View, shown); err != nil {
+		j.t.Fatalf("asked again about fewer candidates: %v", err)
+	}
 }
 
 // grantFault says what is wrong with a grant that a pipeline would pass on; empty for nothing.

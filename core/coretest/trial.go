@@ -35,7 +35,7 @@ func (s *subject[S]) holdRounds(t *T) {
 	s.drawSharing(w, tr.needs)
 	rest.free.beside = isOf[core.Allocator, S]() && len(s.factory.Sharing) == 0
 	interval := sampledFrom([]float64{0, 60}).Draw(t, "interval")
-	options := core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0}
+	options := core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0, Settle: drawSettling(t)}
 	p := core.NewPipeline(cloneCluster(w.cluster), s.compose(s.slot.wrap(tr), rest), core.PipelineOptions{Rounds: options, Observers: []core.Observer{w}})
 	for range intRange(1, 12).Draw(t, "rounds") {
 		rest.quiet = false
@@ -43,6 +43,14 @@ func (s *subject[S]) holdRounds(t *T) {
 		rest.quiet = true
 		tr.checkQuiet(p, w)
 	}
+}
+
+// drawSettling draws what rounds do about grants that find no devices.
+func drawSettling(t *T) core.Settling {
+	if !anyBool().Draw(t, "settles") {
+		return core.Settling{}
+	}
+	return core.Settling{Passes: intRange(2, 4).Draw(t, "passes"), MakeRoom: anyBool().Draw(t, "make room")}
 }
 
 // hold is one round that must not fail.

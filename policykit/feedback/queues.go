@@ -58,7 +58,9 @@ type Queues struct {
 	wall          bool
 	promoteFactor float64
 	jobs          []queued     // by JobID
+	absent        bool         // some are in a queue that are no candidates of this round
 	passed        []core.JobID // scratch
+	present       []core.JobID // scratch: see Among
 }
 
 // New creates empty queues.
@@ -77,8 +79,10 @@ type queued struct {
 	granted   int     // the last round that granted it something; kept for PassOver
 }
 
-// Requeue brings the queues up to date: new jobs join, some change queue, ended ones leave.
-func (p *Queues) Requeue(now float64, candidates []core.Candidate) {
+// Requeue brings the queues up to date: new jobs join, some change queue, ended ones leave. Those that may run, and are not among the
+// candidates, keep their places.
+func (p *Queues) Requeue(v *core.View, candidates []core.Candidate) {
+	now := v.NowSeconds
 	for i := range candidates {
 		c := &candidates[i]
 		p.jobs = queue.Grown(p.jobs, c.ID)
@@ -96,15 +100,34 @@ func (p *Queues) Requeue(now float64, candidates []core.Candidate) {
 			p.join(c.ID, 0)
 		}
 	}
+	p.absent = false
 	for i, queue := range p.Lists {
 		p.Lists[i] = slices.DeleteFunc(queue, func(id core.JobID) bool {
 			q := &p.jobs[id]
-			if int(q.slot) >= len(candidates) || candidates[q.slot].ID != id {
-				q.queue, q.forgotten, q.granted = 0, 0, 0
+			if q.slot < 0 || int(q.slot) >= len(candidates) || candidates[q.slot].ID != id {
+				if j := v.Job(id); j != nil && (j.State == core.Waiting || j.State == core.Running) {
+					p.absent, q.slot = true, -1
+				} else {
+					q.queue, q.forgotten, q.granted = 0, 0, 0
+				}
 			}
 			return int(q.queue)-1 != i
 		})
 	}
+}
+
+// Among lists the candidates of a queue in the order of joining. It is valid until the next call.
+func (p *Queues) Among(queue int) []core.JobID {
+	if !p.absent {
+		return p.Lists[queue]
+	}
+	p.present = p.present[:0]
+	for _, id := range p.Lists[queue] {
+		if p.jobs[id].slot >= 0 {
+			p.present = append(p.present, id)
+		}
+	}
+	return p.present
 }
 
 // Slot returns the index of a queued job among the candidates of the last Requeue.
