@@ -290,7 +290,7 @@ func (p *Pipeline) allocateTo(ctx context.Context, candidates []Candidate) error
 		return nil
 	}
 	if err := s.ask(ctx, c.ID, c.Policy, (*mark).forgetGrant, func() (err error) {
-		if p.plan.Grants, err = c.Policy.Allocate(ctx, &s.view, candidates); err != nil {
+		if p.plan.Grants, err = askFor(ctx, c.Policy, &s.view, s.candidates, candidates); err != nil {
 			return s.malfunction(c.ID, "allocate", err)
 		}
 		if err := s.checkGrants(c.ID, p.plan.Grants); err != nil {
@@ -305,6 +305,14 @@ func (p *Pipeline) allocateTo(ctx context.Context, candidates []Candidate) error
 	}
 	s.askGuarantees(c.Policy)
 	return nil
+}
+
+// askFor asks an allocator about some of the candidates, or all.
+func askFor(ctx context.Context, a Allocator, v *View, all, some []Candidate) ([]Grant, error) {
+	if of, tells := a.(SomeAllocator); tells && len(some) > 0 && &some[0] != &all[0] {
+		return of.AllocateSome(ctx, v, all, some)
+	}
+	return a.Allocate(ctx, v, some)
 }
 
 func (p *Pipeline) place(ctx context.Context) error {

@@ -58,6 +58,13 @@ type AskedOnce interface {
 	AskedOnce() bool
 }
 
+// SomeAllocator is implemented by an allocator that also has to know the other candidates where it is asked about some of them, as one that
+// keeps a copy of the view in another process. It is then asked by AllocateSome.
+type SomeAllocator interface {
+	// AllocateSome answers for some of all candidates as Allocate does for all; ranges of responses may be smaller in some. Both are in JobID order.
+	AllocateSome(ctx context.Context, v *View, all, some []Candidate) ([]Grant, error)
+}
+
 // Precedent is implemented by an allocator whose grants come in order of precedence: a job that finds no devices may take those of
 // running jobs that were granted after it.
 type Precedent interface {

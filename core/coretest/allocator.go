@@ -27,38 +27,69 @@ func allocatorSlot(policyType string) slot[core.Allocator] {
 
 type judgedAllocator struct{ *trial[core.Allocator] }
 
+// Allocate judges the answer about all candidates.
 func (j judgedAllocator) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	grants := ask(j.trial, question{View: v, inputs: inputs{Candidates: candidates}}, func(a core.Allocator, q question) ([]core.Grant, error) {
-		return a.Allocate(ctx, q.View, q.Candidates)
-	})
+	grants, err := j.judge(ctx, question{View: v, inputs: inputs{Candidates: candidates}})
 	j.askTwinAgain(ctx, v, candidates)
+	return grants, err
+}
+
+// AllocateSome judges the answer about some of all candidates.
+func (j judgedAllocator) AllocateSome(ctx context.Context, v *core.View, all, some []core.Candidate) ([]core.Grant, error) {
+	return j.judge(ctx, question{View: v, inputs: inputs{Admitted: all, Candidates: some}})
+}
+
+// AskedOnce lets the policy speak for the stage that wraps it.
+func (j judgedAllocator) AskedOnce() bool { return askedOnce(j.policy) }
+
+// Precedes lets the policy speak for the stage that wraps it.
+func (j judgedAllocator) Precedes() bool {
+	p, declares := j.policy.(core.Precedent)
+	return declares && p.Precedes()
+}
+
+func askedOnce(a core.Allocator) bool {
+	once, declares := a.(core.AskedOnce)
+	return declares && once.AskedOnce()
+}
+
+func (j judgedAllocator) judge(ctx context.Context, q question) ([]core.Grant, error) {
+	grants := ask(j.trial, q, func(a core.Allocator, q question) ([]core.Grant, error) { return allocateBy(ctx, a, q) })
 	for i := range grants {
-		if fault := grantFault(v, &grants[i]); fault != "" {
+		if fault := grantFault(q.View, &grants[i]); fault != "" {
 			j.t.Fatalf("grant for job %d: %s", grants[i].Job, fault)
 		}
 	}
 	return grants, nil
 }
 
+// allocateBy puts a question to an allocator as a pipeline does.
+func allocateBy(ctx context.Context, a core.Allocator, q question) ([]core.Grant, error) {
+	if some, tells := a.(core.SomeAllocator); tells && q.Admitted != nil {
+		return some.AllocateSome(ctx, q.View, q.Admitted, q.Candidates)
+	}
+	return a.Allocate(ctx, q.View, q.Candidates)
+}
+
 // askTwinAgain asks the twin once more in the same round, as a pipeline does where grants found no devices: about some of the candidates,
 // elastic ones with smaller ranges. What it answers later must not follow from that, unless the policy is to be asked once.
 func (j judgedAllocator) askTwinAgain(ctx context.Context, v *core.View, candidates []core.Candidate) {
-	if once, declares := j.twin.(core.AskedOnce); declares && once.AskedOnce() || !anyBool().Draw(j.t, "asked again") {
+	if askedOnce(j.twin) || !anyBool().Draw(j.t, "asked again") {
 		return
 	}
-	again := question{View: v, inputs: inputs{Candidates: candidates}}.clone()
-	shown := again.Candidates[:0]
+	again := question{View: v, inputs: inputs{Admitted: candidates, Candidates: candidates}}.clone()
+	some := again.Candidates[:0]
 	for _, c := range again.Candidates {
 		pinned := c.State == core.Running && c.MustStay(v.Cluster, c.Response)
-		if r := *c.Response; !pinned && r.MaxReplicas > r.MinReplicas && anyBool().Draw(j.t, "narrowed") {
+		if r := c.Response; !pinned && r.MaxReplicas > r.MinReplicas && anyBool().Draw(j.t, "narrowed") {
 			r.MaxReplicas = r.MinReplicas + (r.MaxReplicas-r.MinReplicas)/2
-			c.Response = &r
 		}
 		if pinned || !anyBool().Draw(j.t, "left out") {
-			shown = append(shown, c)
+			some = append(some, c)
 		}
 	}
-	if _, err := j.twin.Allocate(ctx, again.View, shown); err != nil {
+	again.Candidates = some
+	if _, err := allocateBy(ctx, j.twin, again); err != nil {
 		j.t.Fatalf("asked again about fewer candidates: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ var unknown = math.NaN()
 type inputs struct {
 	Jobs       []*core.Job
 	Candidates []core.Candidate
-	Admitted   []core.Candidate // beside Candidates, which then are those that wait
+	Admitted   []core.Candidate // beside Candidates, which then are those that wait; of an allocator that is asked about some, all of them
 	Grants     []core.Grant
 	Placements []core.Placement
 	Plan       *core.Plan

@@ -75,9 +75,15 @@ type allocator struct {
 }
 
 // Allocate puts the question to the process.
-func (a *allocator) Allocate(ctx context.Context, v *core.View, admitted []core.Candidate) (grants []core.Grant, err error) {
+func (a *allocator) Allocate(ctx context.Context, v *core.View, admitted []core.Candidate) ([]core.Grant, error) {
+	return a.AllocateSome(ctx, v, admitted, admitted)
+}
+
+// AllocateSome puts the question to the process, and says which of all candidates it is about.
+func (a *allocator) AllocateSome(ctx context.Context, v *core.View, admitted, some []core.Candidate) (grants []core.Grant, err error) {
+	withheld, narrowed := wire.Fewer(admitted, some)
 	err = a.ask(ctx, v, candidates{admitted: admitted}, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
-		answer, err := stagev1.NewAllocationServiceClient(a.session.Conn).Allocate(ctx, &stagev1.AllocateRequest{View: u})
+		answer, err := stagev1.NewAllocationServiceClient(a.session.Conn).Allocate(ctx, &stagev1.AllocateRequest{View: u, Withheld: withheld, Narrowed: narrowed})
 		if err != nil || answer.GetResync() {
 			return answer.GetResync(), nil, err
 		}
@@ -88,7 +94,7 @@ func (a *allocator) Allocate(ctx context.Context, v *core.View, admitted []core.
 		return false, answer.GetStanding(), err
 	})
 	if errors.Is(err, errUseFallback) {
-		return a.fallback.Allocate(ctx, v, admitted)
+		return a.fallback.Allocate(ctx, v, some)
 	}
 	return grants, err
 }
@@ -120,6 +126,12 @@ func (a *allocator) Guarantees() core.Guarantees {
 	}
 	return *reported
 }
+
+// AskedOnce reports whether the policy that answers now is not to be asked again in a round.
+func (a *allocator) AskedOnce() bool { return !a.able(wire.AskedAgain, a.fallback) }
+
+// Precedes reports whether the grants of the policy that answers now come in order of precedence.
+func (a *allocator) Precedes() bool { return a.able(wire.Precedes, a.fallback) }
 
 type placer struct {
 	worker

@@ -166,7 +166,11 @@ func (s allocation) Allocate(ctx context.Context, q *stagev1.AllocateRequest) (*
 	if err := s.responded(s.view.Candidates); err != nil {
 		return nil, err
 	}
-	grants, err := policy.Allocate(ctx, &s.view.View, s.view.Candidates)
+	candidates, err := wire.FewerFrom(s.view.Candidates, q.GetWithheld(), q.GetNarrowed())
+	if err != nil {
+		return nil, invalid(err)
+	}
+	grants, err := policy.Allocate(ctx, &s.view.View, candidates)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,8 @@ const (
 	GuaranteesTiers                // an allocation that guarantees tiers a part of the device time
 	KnowsChanges                   // a plugin that knows of clusters and jobs that change
 	KnowsReports                   // a plugin that knows what jobs report
+	AskedAgain                     // an allocation that may be asked again in a round
+	Precedes                       // an allocation whose grants come in order of precedence
 	abilities                      // how many there are
 )
 
@@ -88,6 +90,18 @@ func abilityTable() []abilityRow {
 				"left out. To any other plugin no report is sent, such a job is sent by a full update, and reasons from `deadline_unreachable` on " +
 				"are sent as `policy_decision`",
 			always,
+		},
+		{
+			AskedAgain, stagev1.Stage_STAGE_ALLOCATION, interfaceName[core.AskedOnce](), "asked_again",
+			"an allocation that may be asked again in a round in which granted jobs could not be placed: about fewer jobs (`withheld`), and " +
+				"with smaller ranges (`narrowed`). What it answers in later rounds must not follow from that. False when left out",
+			func(policy any) bool { once, ok := policy.(core.AskedOnce); return !ok || !once.AskedOnce() },
+		},
+		{
+			Precedes, stagev1.Stage_STAGE_ALLOCATION, interfaceName[core.Precedent](), "precedes",
+			"an allocation whose grants come in order of precedence: a job that cannot be placed may take the devices of running jobs that " +
+				"were granted after it; false when left out",
+			func(policy any) bool { p, ok := policy.(core.Precedent); return ok && p.Precedes() },
 		},
 	}
 }

@@ -100,9 +100,19 @@ func (m *mirror) Review(_ context.Context, v *core.View, reported []*core.Job) (
 }
 
 // Allocate gives every candidate its least.
-func (m *mirror) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+func (m *mirror) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	return m.AllocateSome(ctx, v, candidates, candidates)
+}
+
+// AllocateSome gives those that it is asked about their least. What says which these are is sent over the wire, too.
+func (m *mirror) AllocateSome(_ context.Context, v *core.View, candidates, some []core.Candidate) ([]core.Grant, error) {
+	withheld, narrowed := wire.Fewer(candidates, some)
+	received, err := wire.FewerFrom(candidates, withheld, narrowed)
+	if diff := difference(some, received); err != nil || diff != "" {
+		return nil, errors.Join(err, errors.New("asked about -sent +received:\n"+diff))
+	}
 	var grants []core.Grant
-	for _, c := range candidates {
+	for _, c := range some {
 		grants = append(grants, core.Grant{Job: c.ID, Accelerator: core.AnyAccelerator, Replicas: c.Response.MinReplicas})
 	}
 	return grants, m.look(v, candidates, nil)

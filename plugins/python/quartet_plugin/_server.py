@@ -26,6 +26,7 @@ from .cluster import Sharing
 from .decisions import Capability, Grant, Placement, Plan, PoolTarget, Response, Tuning, Verdict
 from .job import Job
 from .policy import AdmissionPolicy, AllocationPolicy, ElasticityPolicy, PlacementPolicy, Policy, ScalerPolicy
+from .view import Candidate
 
 PROTOCOL = 1
 """The version of the wire contract, the package quartet.stage.v1."""
@@ -53,6 +54,14 @@ class Refusal(Exception):
     def __init__(self, code: grpc.StatusCode, message: str) -> None:
         super().__init__(message)
         self.code, self.message = code, message
+
+
+def _narrowed(candidate: Candidate, replicas: tuple[int, int] | None) -> Candidate:
+    """A candidate with another range of replicas, if there is one."""
+    if replicas is None:
+        return candidate
+    least, most = replicas
+    return candidate._replace(response=candidate.response._replace(min_replicas=least, max_replicas=most))
 
 
 class _Component:
@@ -178,6 +187,7 @@ class Server:
             answer.follows_reports = policy.follows_reports
         if isinstance(policy, AllocationPolicy):
             answer.guarantees.extend(policy.guarantees() or ())
+            answer.asked_again, answer.precedes = not policy.asked_once, policy.precedes
         return answer
 
     def _find(self, stage: int, type_: str) -> _Component:
@@ -249,12 +259,20 @@ class Server:
         policy, known = self._begin(AllocationPolicy, request.view)
         if not known:
             return stages_pb2.AllocateResponse(resync=True)
-        grants = owned_grants(policy.allocate(self._view.view, self._view.candidates))
+        grants = owned_grants(policy.allocate(self._view.view, self._fewer(request)))
         steps, inserted = self._grants_out.tell(grants)
         return stages_pb2.AllocateResponse(
             edit=view_pb2.Edit(steps=steps), grants=grants_to(inserted), standing=standing_to(policy.standing()),
             gap_ratio=policy.gap_ratio(),
         )
+
+    def _fewer(self, request: stages_pb2.AllocateRequest) -> Sequence[Candidate]:
+        """The candidates of a question, which leaves some out and narrows ranges where it is asked again in a round."""
+        if not request.withheld and not request.narrowed:
+            return self._view.candidates
+        withheld = set(request.withheld)
+        ranges = {n.job: (n.min_replicas, n.max_replicas) for n in request.narrowed}
+        return [_narrowed(c, ranges.get(c.job.id)) for c in self._view.candidates if c.job.id not in withheld]
 
     def place(self, request: stages_pb2.PlaceRequest) -> stages_pb2.PlaceResponse:
         policy, known = self._begin(PlacementPolicy, request.view)

@@ -77,6 +77,9 @@ class AdmissionPolicy(Policy):
 class AllocationPolicy(Policy):
     """Decides how many devices of which type each job gets."""
 
+    asked_once: ClassVar[bool] = False  # what it answers follows from how often it is asked, as where it hands out turns
+    precedes: ClassVar[bool] = False  # a job that cannot be placed may take the devices of running jobs that were granted after it
+
     def allocate(self, view: View, candidates: Sequence[Candidate]) -> Iterable[Grant] | None:
         """Answers with grants in seating order, at most one per candidate. Candidates are the admitted jobs by id,
         running ones included; a running job without a grant is preempted. Grants may exceed capacity. None grants

@@ -60,7 +60,8 @@ class ConfigureRequest(_message.Message):
     def __init__(self, stage: _Optional[_Union[Stage, str]] = ..., type: _Optional[str] = ..., component_id: _Optional[str] = ..., seed: _Optional[int] = ..., config_json: _Optional[str] = ..., check_only: bool = ..., channel: bool = ...) -> None: ...
 
 class ConfigureResponse(_message.Message):
-    __slots__ = ["capabilities", "changing", "channel", "config_json", "curves", "diagnostics", "ends", "exchange", "follows_reports", "guarantees", "promises", "reports", "reviews"]
+    __slots__ = ["asked_again", "capabilities", "changing", "channel", "config_json", "curves", "diagnostics", "ends", "exchange", "follows_reports", "guarantees", "precedes", "promises", "reports", "reviews"]
+    ASKED_AGAIN_FIELD_NUMBER: _ClassVar[int]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     CHANGING_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
@@ -71,9 +72,11 @@ class ConfigureResponse(_message.Message):
     EXCHANGE_FIELD_NUMBER: _ClassVar[int]
     FOLLOWS_REPORTS_FIELD_NUMBER: _ClassVar[int]
     GUARANTEES_FIELD_NUMBER: _ClassVar[int]
+    PRECEDES_FIELD_NUMBER: _ClassVar[int]
     PROMISES_FIELD_NUMBER: _ClassVar[int]
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     REVIEWS_FIELD_NUMBER: _ClassVar[int]
+    asked_again: bool
     capabilities: _containers.RepeatedScalarFieldContainer[str]
     changing: bool
     channel: bool
@@ -84,10 +87,11 @@ class ConfigureResponse(_message.Message):
     exchange: bool
     follows_reports: bool
     guarantees: _containers.RepeatedScalarFieldContainer[float]
+    precedes: bool
     promises: bool
     reports: bool
     reviews: bool
-    def __init__(self, diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_json: _Optional[str] = ..., exchange: bool = ..., channel: bool = ..., ends: bool = ..., changing: bool = ..., curves: bool = ..., promises: bool = ..., guarantees: _Optional[_Iterable[float]] = ..., reviews: bool = ..., reports: bool = ..., follows_reports: bool = ...) -> None: ...
+    def __init__(self, diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_json: _Optional[str] = ..., exchange: bool = ..., channel: bool = ..., ends: bool = ..., changing: bool = ..., curves: bool = ..., promises: bool = ..., guarantees: _Optional[_Iterable[float]] = ..., reviews: bool = ..., reports: bool = ..., follows_reports: bool = ..., asked_again: bool = ..., precedes: bool = ...) -> None: ...
 
 class DescribeRequest(_message.Message):
     __slots__ = []

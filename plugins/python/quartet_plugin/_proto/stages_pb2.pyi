@@ -35,10 +35,14 @@ class AdmitResponse(_message.Message):
     def __init__(self, resync: bool = ..., verdicts: _Optional[_Iterable[_Union[_view_pb2.Verdict, _Mapping]]] = ..., edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., standing: _Optional[_Union[_view_pb2.Standing, _Mapping]] = ...) -> None: ...
 
 class AllocateRequest(_message.Message):
-    __slots__ = ["view"]
+    __slots__ = ["narrowed", "view", "withheld"]
+    NARROWED_FIELD_NUMBER: _ClassVar[int]
     VIEW_FIELD_NUMBER: _ClassVar[int]
+    WITHHELD_FIELD_NUMBER: _ClassVar[int]
+    narrowed: _containers.RepeatedCompositeFieldContainer[Narrowed]
     view: _view_pb2.ViewUpdate
-    def __init__(self, view: _Optional[_Union[_view_pb2.ViewUpdate, _Mapping]] = ...) -> None: ...
+    withheld: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, view: _Optional[_Union[_view_pb2.ViewUpdate, _Mapping]] = ..., withheld: _Optional[_Iterable[int]] = ..., narrowed: _Optional[_Iterable[_Union[Narrowed, _Mapping]]] = ...) -> None: ...
 
 class AllocateResponse(_message.Message):
     __slots__ = ["edit", "gap_ratio", "grants", "resync", "standing"]
@@ -79,6 +83,16 @@ class Grant(_message.Message):
     proposed: _containers.RepeatedCompositeFieldContainer[_view_pb2.Seat]
     replicas: int
     def __init__(self, job: _Optional[int] = ..., accelerator: _Optional[int] = ..., replicas: _Optional[int] = ..., blocking: bool = ..., proposed: _Optional[_Iterable[_Union[_view_pb2.Seat, _Mapping]]] = ..., group: _Optional[int] = ...) -> None: ...
+
+class Narrowed(_message.Message):
+    __slots__ = ["job", "max_replicas", "min_replicas"]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    MAX_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    MIN_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    job: int
+    max_replicas: int
+    min_replicas: int
+    def __init__(self, job: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ...) -> None: ...
 
 class PlaceRequest(_message.Message):
     __slots__ = ["edit", "grants", "view"]

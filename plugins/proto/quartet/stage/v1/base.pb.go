@@ -441,8 +441,11 @@ type ConfigureResponse struct {
 	// once an active job is pending again.
 	Reports        bool `protobuf:"varint,12,opt,name=reports,proto3" json:"reports,omitempty"`
 	FollowsReports bool `protobuf:"varint,13,opt,name=follows_reports,json=followsReports,proto3" json:"follows_reports,omitempty"` // an elasticity that may answer otherwise once a job has reported: reports then call for rounds
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// An allocation that may be asked again in a round in which grants found no devices: see AllocateRequest. Any other is asked once.
+	AskedAgain    bool `protobuf:"varint,14,opt,name=asked_again,json=askedAgain,proto3" json:"asked_again,omitempty"`
+	Precedes      bool `protobuf:"varint,15,opt,name=precedes,proto3" json:"precedes,omitempty"` // an allocation whose grants come in order of precedence: a job may take the devices of those granted after it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ConfigureResponse) Reset() {
@@ -562,6 +565,20 @@ func (x *ConfigureResponse) GetReports() bool {
 func (x *ConfigureResponse) GetFollowsReports() bool {
 	if x != nil {
 		return x.FollowsReports
+	}
+	return false
+}
+
+func (x *ConfigureResponse) GetAskedAgain() bool {
+	if x != nil {
+		return x.AskedAgain
+	}
+	return false
+}
+
+func (x *ConfigureResponse) GetPrecedes() bool {
+	if x != nil {
+		return x.Precedes
 	}
 	return false
 }
@@ -867,7 +884,7 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"configJson\x12\x1d\n" +
 	"\n" +
 	"check_only\x18\x06 \x01(\bR\tcheckOnly\x12\x18\n" +
-	"\achannel\x18\a \x01(\bR\achannel\"\xaf\x03\n" +
+	"\achannel\x18\a \x01(\bR\achannel\"\xec\x03\n" +
 	"\x11ConfigureResponse\x12>\n" +
 	"\vdiagnostics\x18\x01 \x03(\v2\x1c.quartet.stage.v1.DiagnosticR\vdiagnostics\x12\"\n" +
 	"\fcapabilities\x18\x02 \x03(\tR\fcapabilities\x12\x1f\n" +
@@ -885,7 +902,10 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"guarantees\x12\x18\n" +
 	"\areviews\x18\v \x01(\bR\areviews\x12\x18\n" +
 	"\areports\x18\f \x01(\bR\areports\x12'\n" +
-	"\x0ffollows_reports\x18\r \x01(\bR\x0efollowsReports\"N\n" +
+	"\x0ffollows_reports\x18\r \x01(\bR\x0efollowsReports\x12\x1f\n" +
+	"\vasked_again\x18\x0e \x01(\bR\n" +
+	"askedAgain\x12\x1a\n" +
+	"\bprecedes\x18\x0f \x01(\bR\bprecedes\"N\n" +
 	"\n" +
 	"Diagnostic\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +

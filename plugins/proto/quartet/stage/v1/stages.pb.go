@@ -310,8 +310,12 @@ func (x *ReviewResponse) GetVerdicts() []*Verdict {
 }
 
 type AllocateRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	View          *ViewUpdate            `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	View  *ViewUpdate            `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
+	// Set when it is asked again in a round in which grants found no devices: the active jobs that are no candidates this time, by id, and
+	// those that can use a smaller range of replicas this time.
+	Withheld      []int32     `protobuf:"varint,2,rep,packed,name=withheld,proto3" json:"withheld,omitempty"`
+	Narrowed      []*Narrowed `protobuf:"bytes,3,rep,name=narrowed,proto3" json:"narrowed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -353,6 +357,81 @@ func (x *AllocateRequest) GetView() *ViewUpdate {
 	return nil
 }
 
+func (x *AllocateRequest) GetWithheld() []int32 {
+	if x != nil {
+		return x.Withheld
+	}
+	return nil
+}
+
+func (x *AllocateRequest) GetNarrowed() []*Narrowed {
+	if x != nil {
+		return x.Narrowed
+	}
+	return nil
+}
+
+// Narrowed is the range of replicas of a job for one question, instead of that of its response.
+type Narrowed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           int32                  `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
+	MinReplicas   int32                  `protobuf:"varint,2,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`
+	MaxReplicas   int32                  `protobuf:"varint,3,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Narrowed) Reset() {
+	*x = Narrowed{}
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Narrowed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Narrowed) ProtoMessage() {}
+
+func (x *Narrowed) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Narrowed.ProtoReflect.Descriptor instead.
+func (*Narrowed) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Narrowed) GetJob() int32 {
+	if x != nil {
+		return x.Job
+	}
+	return 0
+}
+
+func (x *Narrowed) GetMinReplicas() int32 {
+	if x != nil {
+		return x.MinReplicas
+	}
+	return 0
+}
+
+func (x *Narrowed) GetMaxReplicas() int32 {
+	if x != nil {
+		return x.MaxReplicas
+	}
+	return 0
+}
+
 type AllocateResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Resync        bool                   `protobuf:"varint,1,opt,name=resync,proto3" json:"resync,omitempty"`
@@ -366,7 +445,7 @@ type AllocateResponse struct {
 
 func (x *AllocateResponse) Reset() {
 	*x = AllocateResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[5]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -378,7 +457,7 @@ func (x *AllocateResponse) String() string {
 func (*AllocateResponse) ProtoMessage() {}
 
 func (x *AllocateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[5]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -391,7 +470,7 @@ func (x *AllocateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocateResponse.ProtoReflect.Descriptor instead.
 func (*AllocateResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{5}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AllocateResponse) GetResync() bool {
@@ -445,7 +524,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[6]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -457,7 +536,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[6]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -470,7 +549,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{6}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Grant) GetJob() int32 {
@@ -526,7 +605,7 @@ type PlaceRequest struct {
 
 func (x *PlaceRequest) Reset() {
 	*x = PlaceRequest{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[7]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -538,7 +617,7 @@ func (x *PlaceRequest) String() string {
 func (*PlaceRequest) ProtoMessage() {}
 
 func (x *PlaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[7]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -551,7 +630,7 @@ func (x *PlaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceRequest.ProtoReflect.Descriptor instead.
 func (*PlaceRequest) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{7}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PlaceRequest) GetView() *ViewUpdate {
@@ -589,7 +668,7 @@ type PlaceResponse struct {
 
 func (x *PlaceResponse) Reset() {
 	*x = PlaceResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[8]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -601,7 +680,7 @@ func (x *PlaceResponse) String() string {
 func (*PlaceResponse) ProtoMessage() {}
 
 func (x *PlaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[8]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -614,7 +693,7 @@ func (x *PlaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceResponse.ProtoReflect.Descriptor instead.
 func (*PlaceResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{8}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PlaceResponse) GetResync() bool {
@@ -671,7 +750,7 @@ type Placement struct {
 
 func (x *Placement) Reset() {
 	*x = Placement{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +762,7 @@ func (x *Placement) String() string {
 func (*Placement) ProtoMessage() {}
 
 func (x *Placement) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +775,7 @@ func (x *Placement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Placement.ProtoReflect.Descriptor instead.
 func (*Placement) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{9}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Placement) GetJob() int32 {
@@ -738,7 +817,7 @@ type RespondRequest struct {
 
 func (x *RespondRequest) Reset() {
 	*x = RespondRequest{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -750,7 +829,7 @@ func (x *RespondRequest) String() string {
 func (*RespondRequest) ProtoMessage() {}
 
 func (x *RespondRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -763,7 +842,7 @@ func (x *RespondRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RespondRequest.ProtoReflect.Descriptor instead.
 func (*RespondRequest) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{10}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RespondRequest) GetView() *ViewUpdate {
@@ -799,7 +878,7 @@ type EndedJob struct {
 
 func (x *EndedJob) Reset() {
 	*x = EndedJob{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +890,7 @@ func (x *EndedJob) String() string {
 func (*EndedJob) ProtoMessage() {}
 
 func (x *EndedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +903,7 @@ func (x *EndedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedJob.ProtoReflect.Descriptor instead.
 func (*EndedJob) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{11}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *EndedJob) GetId() int32 {
@@ -859,7 +938,7 @@ type RespondResponse struct {
 
 func (x *RespondResponse) Reset() {
 	*x = RespondResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -871,7 +950,7 @@ func (x *RespondResponse) String() string {
 func (*RespondResponse) ProtoMessage() {}
 
 func (x *RespondResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -884,7 +963,7 @@ func (x *RespondResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RespondResponse.ProtoReflect.Descriptor instead.
 func (*RespondResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{12}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RespondResponse) GetResync() bool {
@@ -919,7 +998,7 @@ type TuneRequest struct {
 
 func (x *TuneRequest) Reset() {
 	*x = TuneRequest{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -931,7 +1010,7 @@ func (x *TuneRequest) String() string {
 func (*TuneRequest) ProtoMessage() {}
 
 func (x *TuneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -944,7 +1023,7 @@ func (x *TuneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TuneRequest.ProtoReflect.Descriptor instead.
 func (*TuneRequest) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{13}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TuneRequest) GetView() *ViewUpdate {
@@ -979,7 +1058,7 @@ type TuneResponse struct {
 
 func (x *TuneResponse) Reset() {
 	*x = TuneResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -991,7 +1070,7 @@ func (x *TuneResponse) String() string {
 func (*TuneResponse) ProtoMessage() {}
 
 func (x *TuneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1004,7 +1083,7 @@ func (x *TuneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TuneResponse.ProtoReflect.Descriptor instead.
 func (*TuneResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{14}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TuneResponse) GetResync() bool {
@@ -1043,7 +1122,7 @@ type ScaleRequest struct {
 
 func (x *ScaleRequest) Reset() {
 	*x = ScaleRequest{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1055,7 +1134,7 @@ func (x *ScaleRequest) String() string {
 func (*ScaleRequest) ProtoMessage() {}
 
 func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1068,7 +1147,7 @@ func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
 func (*ScaleRequest) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{15}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ScaleRequest) GetView() *ViewUpdate {
@@ -1125,7 +1204,7 @@ type ScaleResponse struct {
 
 func (x *ScaleResponse) Reset() {
 	*x = ScaleResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[16]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1137,7 +1216,7 @@ func (x *ScaleResponse) String() string {
 func (*ScaleResponse) ProtoMessage() {}
 
 func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[16]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1150,7 +1229,7 @@ func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
 func (*ScaleResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{16}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ScaleResponse) GetResync() bool {
@@ -1194,7 +1273,7 @@ type PoolTarget struct {
 
 func (x *PoolTarget) Reset() {
 	*x = PoolTarget{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[17]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1206,7 +1285,7 @@ func (x *PoolTarget) String() string {
 func (*PoolTarget) ProtoMessage() {}
 
 func (x *PoolTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[17]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1219,7 +1298,7 @@ func (x *PoolTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolTarget.ProtoReflect.Descriptor instead.
 func (*PoolTarget) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{17}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PoolTarget) GetPool() string {
@@ -1269,9 +1348,15 @@ const file_quartet_stage_v1_stages_proto_rawDesc = "" +
 	"\breported\x18\x02 \x03(\x05B\x02\x10\x01R\breported\"_\n" +
 	"\x0eReviewResponse\x12\x16\n" +
 	"\x06resync\x18\x01 \x01(\bR\x06resync\x125\n" +
-	"\bverdicts\x18\x02 \x03(\v2\x19.quartet.stage.v1.VerdictR\bverdicts\"C\n" +
+	"\bverdicts\x18\x02 \x03(\v2\x19.quartet.stage.v1.VerdictR\bverdicts\"\x97\x01\n" +
 	"\x0fAllocateRequest\x120\n" +
-	"\x04view\x18\x01 \x01(\v2\x1c.quartet.stage.v1.ViewUpdateR\x04view\"\xef\x01\n" +
+	"\x04view\x18\x01 \x01(\v2\x1c.quartet.stage.v1.ViewUpdateR\x04view\x12\x1a\n" +
+	"\bwithheld\x18\x02 \x03(\x05R\bwithheld\x126\n" +
+	"\bnarrowed\x18\x03 \x03(\v2\x1a.quartet.stage.v1.NarrowedR\bnarrowed\"b\n" +
+	"\bNarrowed\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\x05R\x03job\x12!\n" +
+	"\fmin_replicas\x18\x02 \x01(\x05R\vminReplicas\x12!\n" +
+	"\fmax_replicas\x18\x03 \x01(\x05R\vmaxReplicas\"\xef\x01\n" +
 	"\x10AllocateResponse\x12\x16\n" +
 	"\x06resync\x18\x01 \x01(\bR\x06resync\x12*\n" +
 	"\x04edit\x18\x02 \x01(\v2\x16.quartet.stage.v1.EditR\x04edit\x12/\n" +
@@ -1379,7 +1464,7 @@ func file_quartet_stage_v1_stages_proto_rawDescGZIP() []byte {
 }
 
 var file_quartet_stage_v1_stages_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_quartet_stage_v1_stages_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_quartet_stage_v1_stages_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_quartet_stage_v1_stages_proto_goTypes = []any{
 	(Outcome)(0),             // 0: quartet.stage.v1.Outcome
 	(*AdmitRequest)(nil),     // 1: quartet.stage.v1.AdmitRequest
@@ -1387,88 +1472,90 @@ var file_quartet_stage_v1_stages_proto_goTypes = []any{
 	(*ReviewRequest)(nil),    // 3: quartet.stage.v1.ReviewRequest
 	(*ReviewResponse)(nil),   // 4: quartet.stage.v1.ReviewResponse
 	(*AllocateRequest)(nil),  // 5: quartet.stage.v1.AllocateRequest
-	(*AllocateResponse)(nil), // 6: quartet.stage.v1.AllocateResponse
-	(*Grant)(nil),            // 7: quartet.stage.v1.Grant
-	(*PlaceRequest)(nil),     // 8: quartet.stage.v1.PlaceRequest
-	(*PlaceResponse)(nil),    // 9: quartet.stage.v1.PlaceResponse
-	(*Placement)(nil),        // 10: quartet.stage.v1.Placement
-	(*RespondRequest)(nil),   // 11: quartet.stage.v1.RespondRequest
-	(*EndedJob)(nil),         // 12: quartet.stage.v1.EndedJob
-	(*RespondResponse)(nil),  // 13: quartet.stage.v1.RespondResponse
-	(*TuneRequest)(nil),      // 14: quartet.stage.v1.TuneRequest
-	(*TuneResponse)(nil),     // 15: quartet.stage.v1.TuneResponse
-	(*ScaleRequest)(nil),     // 16: quartet.stage.v1.ScaleRequest
-	(*ScaleResponse)(nil),    // 17: quartet.stage.v1.ScaleResponse
-	(*PoolTarget)(nil),       // 18: quartet.stage.v1.PoolTarget
-	(*ViewUpdate)(nil),       // 19: quartet.stage.v1.ViewUpdate
-	(*Edit)(nil),             // 20: quartet.stage.v1.Edit
-	(*Verdict)(nil),          // 21: quartet.stage.v1.Verdict
-	(*Standing)(nil),         // 22: quartet.stage.v1.Standing
-	(*Seat)(nil),             // 23: quartet.stage.v1.Seat
-	(*Resources)(nil),        // 24: quartet.stage.v1.Resources
-	(*Response)(nil),         // 25: quartet.stage.v1.Response
-	(*Tuning)(nil),           // 26: quartet.stage.v1.Tuning
+	(*Narrowed)(nil),         // 6: quartet.stage.v1.Narrowed
+	(*AllocateResponse)(nil), // 7: quartet.stage.v1.AllocateResponse
+	(*Grant)(nil),            // 8: quartet.stage.v1.Grant
+	(*PlaceRequest)(nil),     // 9: quartet.stage.v1.PlaceRequest
+	(*PlaceResponse)(nil),    // 10: quartet.stage.v1.PlaceResponse
+	(*Placement)(nil),        // 11: quartet.stage.v1.Placement
+	(*RespondRequest)(nil),   // 12: quartet.stage.v1.RespondRequest
+	(*EndedJob)(nil),         // 13: quartet.stage.v1.EndedJob
+	(*RespondResponse)(nil),  // 14: quartet.stage.v1.RespondResponse
+	(*TuneRequest)(nil),      // 15: quartet.stage.v1.TuneRequest
+	(*TuneResponse)(nil),     // 16: quartet.stage.v1.TuneResponse
+	(*ScaleRequest)(nil),     // 17: quartet.stage.v1.ScaleRequest
+	(*ScaleResponse)(nil),    // 18: quartet.stage.v1.ScaleResponse
+	(*PoolTarget)(nil),       // 19: quartet.stage.v1.PoolTarget
+	(*ViewUpdate)(nil),       // 20: quartet.stage.v1.ViewUpdate
+	(*Edit)(nil),             // 21: quartet.stage.v1.Edit
+	(*Verdict)(nil),          // 22: quartet.stage.v1.Verdict
+	(*Standing)(nil),         // 23: quartet.stage.v1.Standing
+	(*Seat)(nil),             // 24: quartet.stage.v1.Seat
+	(*Resources)(nil),        // 25: quartet.stage.v1.Resources
+	(*Response)(nil),         // 26: quartet.stage.v1.Response
+	(*Tuning)(nil),           // 27: quartet.stage.v1.Tuning
 }
 var file_quartet_stage_v1_stages_proto_depIdxs = []int32{
-	19, // 0: quartet.stage.v1.AdmitRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	20, // 1: quartet.stage.v1.AdmitRequest.edit:type_name -> quartet.stage.v1.Edit
-	21, // 2: quartet.stage.v1.AdmitResponse.verdicts:type_name -> quartet.stage.v1.Verdict
-	20, // 3: quartet.stage.v1.AdmitResponse.edit:type_name -> quartet.stage.v1.Edit
-	22, // 4: quartet.stage.v1.AdmitResponse.standing:type_name -> quartet.stage.v1.Standing
-	19, // 5: quartet.stage.v1.ReviewRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	21, // 6: quartet.stage.v1.ReviewResponse.verdicts:type_name -> quartet.stage.v1.Verdict
-	19, // 7: quartet.stage.v1.AllocateRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	20, // 8: quartet.stage.v1.AllocateResponse.edit:type_name -> quartet.stage.v1.Edit
-	7,  // 9: quartet.stage.v1.AllocateResponse.grants:type_name -> quartet.stage.v1.Grant
-	22, // 10: quartet.stage.v1.AllocateResponse.standing:type_name -> quartet.stage.v1.Standing
-	23, // 11: quartet.stage.v1.Grant.proposed:type_name -> quartet.stage.v1.Seat
-	19, // 12: quartet.stage.v1.PlaceRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	20, // 13: quartet.stage.v1.PlaceRequest.edit:type_name -> quartet.stage.v1.Edit
-	7,  // 14: quartet.stage.v1.PlaceRequest.grants:type_name -> quartet.stage.v1.Grant
-	20, // 15: quartet.stage.v1.PlaceResponse.placed_edit:type_name -> quartet.stage.v1.Edit
-	10, // 16: quartet.stage.v1.PlaceResponse.placed:type_name -> quartet.stage.v1.Placement
-	20, // 17: quartet.stage.v1.PlaceResponse.unseated_edit:type_name -> quartet.stage.v1.Edit
-	21, // 18: quartet.stage.v1.PlaceResponse.unseated:type_name -> quartet.stage.v1.Verdict
-	22, // 19: quartet.stage.v1.PlaceResponse.standing:type_name -> quartet.stage.v1.Standing
-	23, // 20: quartet.stage.v1.Placement.seats:type_name -> quartet.stage.v1.Seat
-	24, // 21: quartet.stage.v1.Placement.resources:type_name -> quartet.stage.v1.Resources
-	19, // 22: quartet.stage.v1.RespondRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	12, // 23: quartet.stage.v1.RespondRequest.ended:type_name -> quartet.stage.v1.EndedJob
-	0,  // 24: quartet.stage.v1.EndedJob.outcome:type_name -> quartet.stage.v1.Outcome
-	25, // 25: quartet.stage.v1.RespondResponse.responses:type_name -> quartet.stage.v1.Response
-	22, // 26: quartet.stage.v1.RespondResponse.standing:type_name -> quartet.stage.v1.Standing
-	19, // 27: quartet.stage.v1.TuneRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	20, // 28: quartet.stage.v1.TuneRequest.edit:type_name -> quartet.stage.v1.Edit
-	10, // 29: quartet.stage.v1.TuneRequest.placements:type_name -> quartet.stage.v1.Placement
-	26, // 30: quartet.stage.v1.TuneResponse.tunings:type_name -> quartet.stage.v1.Tuning
-	22, // 31: quartet.stage.v1.TuneResponse.standing:type_name -> quartet.stage.v1.Standing
-	19, // 32: quartet.stage.v1.ScaleRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	20, // 33: quartet.stage.v1.ScaleRequest.grants_edit:type_name -> quartet.stage.v1.Edit
-	7,  // 34: quartet.stage.v1.ScaleRequest.grants:type_name -> quartet.stage.v1.Grant
-	20, // 35: quartet.stage.v1.ScaleRequest.placements_edit:type_name -> quartet.stage.v1.Edit
-	10, // 36: quartet.stage.v1.ScaleRequest.placements:type_name -> quartet.stage.v1.Placement
-	26, // 37: quartet.stage.v1.ScaleRequest.tunings:type_name -> quartet.stage.v1.Tuning
-	22, // 38: quartet.stage.v1.ScaleResponse.standing:type_name -> quartet.stage.v1.Standing
-	18, // 39: quartet.stage.v1.ScaleResponse.pools:type_name -> quartet.stage.v1.PoolTarget
-	1,  // 40: quartet.stage.v1.AdmissionService.Admit:input_type -> quartet.stage.v1.AdmitRequest
-	3,  // 41: quartet.stage.v1.AdmissionService.Review:input_type -> quartet.stage.v1.ReviewRequest
-	5,  // 42: quartet.stage.v1.AllocationService.Allocate:input_type -> quartet.stage.v1.AllocateRequest
-	8,  // 43: quartet.stage.v1.PlacementService.Place:input_type -> quartet.stage.v1.PlaceRequest
-	11, // 44: quartet.stage.v1.ElasticityService.Respond:input_type -> quartet.stage.v1.RespondRequest
-	14, // 45: quartet.stage.v1.ElasticityService.Tune:input_type -> quartet.stage.v1.TuneRequest
-	16, // 46: quartet.stage.v1.ScalerService.Scale:input_type -> quartet.stage.v1.ScaleRequest
-	2,  // 47: quartet.stage.v1.AdmissionService.Admit:output_type -> quartet.stage.v1.AdmitResponse
-	4,  // 48: quartet.stage.v1.AdmissionService.Review:output_type -> quartet.stage.v1.ReviewResponse
-	6,  // 49: quartet.stage.v1.AllocationService.Allocate:output_type -> quartet.stage.v1.AllocateResponse
-	9,  // 50: quartet.stage.v1.PlacementService.Place:output_type -> quartet.stage.v1.PlaceResponse
-	13, // 51: quartet.stage.v1.ElasticityService.Respond:output_type -> quartet.stage.v1.RespondResponse
-	15, // 52: quartet.stage.v1.ElasticityService.Tune:output_type -> quartet.stage.v1.TuneResponse
-	17, // 53: quartet.stage.v1.ScalerService.Scale:output_type -> quartet.stage.v1.ScaleResponse
-	47, // [47:54] is the sub-list for method output_type
-	40, // [40:47] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	20, // 0: quartet.stage.v1.AdmitRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	21, // 1: quartet.stage.v1.AdmitRequest.edit:type_name -> quartet.stage.v1.Edit
+	22, // 2: quartet.stage.v1.AdmitResponse.verdicts:type_name -> quartet.stage.v1.Verdict
+	21, // 3: quartet.stage.v1.AdmitResponse.edit:type_name -> quartet.stage.v1.Edit
+	23, // 4: quartet.stage.v1.AdmitResponse.standing:type_name -> quartet.stage.v1.Standing
+	20, // 5: quartet.stage.v1.ReviewRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	22, // 6: quartet.stage.v1.ReviewResponse.verdicts:type_name -> quartet.stage.v1.Verdict
+	20, // 7: quartet.stage.v1.AllocateRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	6,  // 8: quartet.stage.v1.AllocateRequest.narrowed:type_name -> quartet.stage.v1.Narrowed
+	21, // 9: quartet.stage.v1.AllocateResponse.edit:type_name -> quartet.stage.v1.Edit
+	8,  // 10: quartet.stage.v1.AllocateResponse.grants:type_name -> quartet.stage.v1.Grant
+	23, // 11: quartet.stage.v1.AllocateResponse.standing:type_name -> quartet.stage.v1.Standing
+	24, // 12: quartet.stage.v1.Grant.proposed:type_name -> quartet.stage.v1.Seat
+	20, // 13: quartet.stage.v1.PlaceRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	21, // 14: quartet.stage.v1.PlaceRequest.edit:type_name -> quartet.stage.v1.Edit
+	8,  // 15: quartet.stage.v1.PlaceRequest.grants:type_name -> quartet.stage.v1.Grant
+	21, // 16: quartet.stage.v1.PlaceResponse.placed_edit:type_name -> quartet.stage.v1.Edit
+	11, // 17: quartet.stage.v1.PlaceResponse.placed:type_name -> quartet.stage.v1.Placement
+	21, // 18: quartet.stage.v1.PlaceResponse.unseated_edit:type_name -> quartet.stage.v1.Edit
+	22, // 19: quartet.stage.v1.PlaceResponse.unseated:type_name -> quartet.stage.v1.Verdict
+	23, // 20: quartet.stage.v1.PlaceResponse.standing:type_name -> quartet.stage.v1.Standing
+	24, // 21: quartet.stage.v1.Placement.seats:type_name -> quartet.stage.v1.Seat
+	25, // 22: quartet.stage.v1.Placement.resources:type_name -> quartet.stage.v1.Resources
+	20, // 23: quartet.stage.v1.RespondRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	13, // 24: quartet.stage.v1.RespondRequest.ended:type_name -> quartet.stage.v1.EndedJob
+	0,  // 25: quartet.stage.v1.EndedJob.outcome:type_name -> quartet.stage.v1.Outcome
+	26, // 26: quartet.stage.v1.RespondResponse.responses:type_name -> quartet.stage.v1.Response
+	23, // 27: quartet.stage.v1.RespondResponse.standing:type_name -> quartet.stage.v1.Standing
+	20, // 28: quartet.stage.v1.TuneRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	21, // 29: quartet.stage.v1.TuneRequest.edit:type_name -> quartet.stage.v1.Edit
+	11, // 30: quartet.stage.v1.TuneRequest.placements:type_name -> quartet.stage.v1.Placement
+	27, // 31: quartet.stage.v1.TuneResponse.tunings:type_name -> quartet.stage.v1.Tuning
+	23, // 32: quartet.stage.v1.TuneResponse.standing:type_name -> quartet.stage.v1.Standing
+	20, // 33: quartet.stage.v1.ScaleRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	21, // 34: quartet.stage.v1.ScaleRequest.grants_edit:type_name -> quartet.stage.v1.Edit
+	8,  // 35: quartet.stage.v1.ScaleRequest.grants:type_name -> quartet.stage.v1.Grant
+	21, // 36: quartet.stage.v1.ScaleRequest.placements_edit:type_name -> quartet.stage.v1.Edit
+	11, // 37: quartet.stage.v1.ScaleRequest.placements:type_name -> quartet.stage.v1.Placement
+	27, // 38: quartet.stage.v1.ScaleRequest.tunings:type_name -> quartet.stage.v1.Tuning
+	23, // 39: quartet.stage.v1.ScaleResponse.standing:type_name -> quartet.stage.v1.Standing
+	19, // 40: quartet.stage.v1.ScaleResponse.pools:type_name -> quartet.stage.v1.PoolTarget
+	1,  // 41: quartet.stage.v1.AdmissionService.Admit:input_type -> quartet.stage.v1.AdmitRequest
+	3,  // 42: quartet.stage.v1.AdmissionService.Review:input_type -> quartet.stage.v1.ReviewRequest
+	5,  // 43: quartet.stage.v1.AllocationService.Allocate:input_type -> quartet.stage.v1.AllocateRequest
+	9,  // 44: quartet.stage.v1.PlacementService.Place:input_type -> quartet.stage.v1.PlaceRequest
+	12, // 45: quartet.stage.v1.ElasticityService.Respond:input_type -> quartet.stage.v1.RespondRequest
+	15, // 46: quartet.stage.v1.ElasticityService.Tune:input_type -> quartet.stage.v1.TuneRequest
+	17, // 47: quartet.stage.v1.ScalerService.Scale:input_type -> quartet.stage.v1.ScaleRequest
+	2,  // 48: quartet.stage.v1.AdmissionService.Admit:output_type -> quartet.stage.v1.AdmitResponse
+	4,  // 49: quartet.stage.v1.AdmissionService.Review:output_type -> quartet.stage.v1.ReviewResponse
+	7,  // 50: quartet.stage.v1.AllocationService.Allocate:output_type -> quartet.stage.v1.AllocateResponse
+	10, // 51: quartet.stage.v1.PlacementService.Place:output_type -> quartet.stage.v1.PlaceResponse
+	14, // 52: quartet.stage.v1.ElasticityService.Respond:output_type -> quartet.stage.v1.RespondResponse
+	16, // 53: quartet.stage.v1.ElasticityService.Tune:output_type -> quartet.stage.v1.TuneResponse
+	18, // 54: quartet.stage.v1.ScalerService.Scale:output_type -> quartet.stage.v1.ScaleResponse
+	48, // [48:55] is the sub-list for method output_type
+	41, // [41:48] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_quartet_stage_v1_stages_proto_init() }
@@ -1477,14 +1564,14 @@ func file_quartet_stage_v1_stages_proto_init() {
 		return
 	}
 	file_quartet_stage_v1_view_proto_init()
-	file_quartet_stage_v1_stages_proto_msgTypes[5].OneofWrappers = []any{}
+	file_quartet_stage_v1_stages_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quartet_stage_v1_stages_proto_rawDesc), len(file_quartet_stage_v1_stages_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   5,
 		},
