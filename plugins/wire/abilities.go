@@ -92,10 +92,13 @@ func abilityTable() []abilityRow {
 			always,
 		},
 		{
-			AskedAgain, stagev1.Stage_STAGE_ALLOCATION, interfaceName[core.AskedOnce](), "asked_again",
+			AskedAgain, stagev1.Stage_STAGE_ALLOCATION, interfaceName[core.Allocator](), "asked_again",
 			"an allocation that may be asked again in a round in which granted jobs could not be placed: about fewer jobs (`withheld`), and " +
 				"with smaller ranges (`narrowed`). What it answers in later rounds must not follow from that. False when left out",
-			func(policy any) bool { once, ok := policy.(core.AskedOnce); return !ok || !once.AskedOnce() },
+			func(policy any) bool {
+				once, declares := policy.(core.AskedOnce)
+				return implements[core.Allocator](policy) && !(declares && once.AskedOnce())
+			},
 		},
 		{
 			Precedes, stagev1.Stage_STAGE_ALLOCATION, interfaceName[core.Precedent](), "precedes",

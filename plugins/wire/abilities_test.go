@@ -58,6 +58,7 @@ func TestAbilityTableIsInOrder(t *testing.T) {
 var unreported = []reflect.Type{
 	reflect.TypeFor[core.Steady](),        // each answer holds its standing
 	reflect.TypeFor[core.Certifier](),     // each answer of an allocation holds its gap_ratio
+	reflect.TypeFor[core.AskedOnce](),     // it takes asked_again from an allocator
 	reflect.TypeFor[core.SomeAllocator](), // the host implements it: a question says whom it leaves out
 	reflect.TypeFor[core.Recoverer](),     // the host implements it for every component in another process
 	reflect.TypeFor[core.Discarder](),     // likewise
@@ -194,6 +195,12 @@ func (able) Respond(context.Context, *core.View, []*core.Job) ([]core.Response, 
 func (able) Tune(context.Context, *core.View, []core.Placement) ([]core.Tuning, error) {
 	return nil, nil
 }
+func (able) Allocate(context.Context, *core.View, []core.Candidate) ([]core.Grant, error) {
+	return nil, nil
+}
+
+func (a able) AskedOnce() bool           { return !a.yes }
+func (a able) Precedes() bool            { return a.yes }
 func (a able) Promises() bool            { return a.yes }
 func (a able) FollowsReports() bool      { return a.yes }
 func (able) Guarantees() core.Guarantees { return core.Guarantees{1, 0.5, 0.25} }
@@ -207,6 +214,7 @@ func TestAbilitiesTravel(t *testing.T) {
 		"none": {struct{}{}, &stagev1.ConfigureResponse{Changing: true, Reports: true}},
 		"all": {able{yes: true}, &stagev1.ConfigureResponse{
 			Ends: true, Curves: true, Promises: true, Reviews: true, FollowsReports: true, Guarantees: []float64{1, 0.5, 0.25}, Changing: true, Reports: true,
+			AskedAgain: true, Precedes: true,
 		}},
 		"all that say no": {able{}, &stagev1.ConfigureResponse{
 			Ends: true, Curves: true, Reviews: true, Guarantees: []float64{1, 0.5, 0.25}, Changing: true, Reports: true,
