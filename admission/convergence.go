@@ -20,7 +20,7 @@ type ConvergenceConfig struct {
 
 // NewConvergence ends jobs that hardly get better any more: owners ask for more epochs than their jobs need.
 //
-// Source: Blox (EuroSys'24), loss-based termination, which tells neither the part nor how many reports; here it is 0.001 and 5. A job that was
+// Source: Blox (EuroSys'24), loss-based termination, which states neither the part nor how many reports; here it is 0.001 and 5. A job that was
 // thrown back to a checkpoint is judged by what it reports since. A job that reports none of the metrics runs to its end. O(reports) a report.
 func NewConvergence() core.Factory[core.Admitter] {
 	return core.NewFactory(core.Info{

@@ -369,7 +369,7 @@ type learnedGroup struct {
 	Rule         json.RawMessage
 }
 
-// Snapshot is the experiments, with the results of trials that ended: no job tells of them.
+// Snapshot is the experiments, with the results of trials that ended: no job holds them.
 func (p *trials) Snapshot() ([]byte, error) {
 	l := learnedTrials{Settings: p.settings, Next: p.next}
 	for _, g := range p.groups {

@@ -58,7 +58,7 @@ func (c DRFConfig) Validate() error {
 // it has.
 //
 // Source: Ghodsi et al., DRF (NSDI'11), with by: tenant. With by: job it is the order of the simulator of Synergy (OSDI'22), of the share that each job wants,
-// whatever it or its tenant has had. What a job wants of CPUs and memory is what it runs best with as far as its sensitivity tells, else what it asks for. A job
+// whatever it or its tenant has had. What a job wants of CPUs and memory is what it runs best with by its sensitivity if it has one, else what it asks for. A job
 // counts for all that it wants, whatever placement gives it. A tenant whose next job does not fit what is left goes on with the one after. Preemptive.
 // O(candidates) a round when few change places; by tenant O(candidates × tenants).
 func NewDRF() core.Factory[core.Allocator] {

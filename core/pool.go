@@ -23,7 +23,7 @@ type Pool struct {
 	// DownCooldownSeconds. The pipeline sees to it, whatever a scaler wants; and to it that a pool does not turn round within a moment.
 	UpCooldownSeconds, DownCooldownSeconds float64
 	// ProvisioningSeconds is how long a node takes to come as a rule, and Spot says that nodes may be taken away, as far as the backend
-	// tells.
+	// knows.
 	ProvisioningSeconds float64
 	Spot                bool // its nodes may be taken away
 }

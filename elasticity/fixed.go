@@ -19,8 +19,8 @@ type FixedConfig struct {
 	Replicas string `config:"replicas" doc:"range of a job: requested is exactly what the user asked for, elastic all that the job can run with" enum:"requested|elastic"`
 	// Split says how the batch is split over devices of different types: even or proportional.
 	Split string `config:"split" doc:"how the batch is split over replicas on devices of different types: even leaves the faster ones waiting, proportional gives each as much as it does in the time" enum:"even|proportional"`
-	// Oracle tells the true rate curve and the steps left also when Replicas is requested.
-	Oracle bool `config:"oracle" doc:"tell the true rate curve and the steps left also when replicas is requested; elastic always tells them"`
+	// Oracle gives the true rate curve and the steps left also when Replicas is requested.
+	Oracle bool `config:"oracle" doc:"give the true rate curve and the steps left also when replicas is requested; elastic always gives them"`
 }
 
 // Capabilities are those that reading step times needs.

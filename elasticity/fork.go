@@ -39,7 +39,7 @@ func (p *goodputAgent) fork() *goodputAgent {
 	return f
 }
 
-// Fork goes on with what the jobs do with devices: what they gain is told by their reports.
+// Fork goes on with what the jobs do with devices: what they gain is known from their reports.
 func (p *lossGain) Fork(*rand.Rand) any {
 	return &lossGain{
 		goodputAgent: p.fork(), settings: p.settings, fitter: losscurve.Fitter{Decay: p.fitter.Decay}, constant: p.constant.fork(), perNode: p.perNode,

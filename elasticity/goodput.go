@@ -15,7 +15,7 @@ import (
 	"github.com/quartet-sched/quartet/core/goodput"
 )
 
-// Capabilities are those that telling the declared work, or following the progress through a warm-up, needs.
+// Capabilities are those that giving the declared work, or following the progress through a warm-up, needs.
 func (c GoodputConfig) Capabilities() []core.Capability {
 	var needs []core.Capability
 	if c.DeclaredWork || c.warmsUp() {
@@ -194,7 +194,7 @@ func allowedOf(c *core.Cluster, j *core.Job) allowed {
 	return allowed{j.MinReplicas, j.MaxReplicas, len(c.Accelerators)}
 }
 
-// Respond tells the curves of each job, in iterations at the initial batch per second.
+// Respond returns the curves of each job, in iterations at the initial batch per second.
 func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.Job) ([]core.Response, error) {
 	if err := p.settle(); err != nil {
 		return nil, err
@@ -319,7 +319,7 @@ func (p *goodputAgent) noteEnds() {
 	}
 	p.endsTold = true
 	if p.log != nil {
-		p.log.Warn("nobody tells how jobs end: the history keeps their curves, and not how much work they had; in the process of the scheduler it keeps both",
+		p.log.Warn("ends of jobs are not reported: the history keeps their curves, and not how much work they had; in the process of the scheduler it keeps both",
 			"component", p.id, "history_path", p.config.HistoryPath)
 	}
 }

@@ -59,7 +59,7 @@ func New() core.Factory[core.Allocator] {
 		OneType: true,
 		Summary: "turns of time slices, and pairs on the same devices that are measured to be worth it",
 		Description: "While jobs wait, devices go round: who had his for the shortest time, by weight, is next. Pairs are tried on the same devices, and kept while their rates, as parts of those alone, add up to more than 1. " +
-			"It needs rounds at an interval of at most the slice, and jobs that tell their progress; others are not packed. O(jobs log jobs) a round, and up to O(jobs²) where pairs are tried.",
+			"It needs rounds at an interval of at most the slice, and jobs that report their progress; others are not packed. O(jobs log jobs) a round, and up to O(jobs²) where pairs are tried.",
 		Source: "Xiao et al., Gandiva, OSDI'18",
 	}, Config{Slice: time.Minute, Pairs: pairsLeastUsed}, func(c Config, s core.Settings) (core.Allocator, error) {
 		return &gandiva{Config: c, slice: c.Slice.Seconds(), random: s.Rand, until: math.Inf(1), jobs: map[core.JobID]*gandivaJob{}}, nil

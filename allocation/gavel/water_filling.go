@@ -45,7 +45,7 @@ func (c WaterFillingConfig) Validate() error {
 // more. With tenants, each rises by its weight, and its jobs by theirs or one after the other.
 //
 // Source: Gavel (OSDI'20), section 4.3, whose integer programs find the jobs that can rise no more; here the duals of
-// the linear one tell them. A dozen max-min problems at most for jobs of a few kinds.
+// the linear one show them. A dozen max-min problems at most for jobs of a few kinds.
 func NewWaterFilling() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "gavel_water_filling",

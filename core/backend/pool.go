@@ -63,7 +63,7 @@ func PoolNames(c *core.Cluster) (names []string) {
 // Expected is how long a node takes to come as a rule.
 func (p *Pool) Expected() time.Duration { return p.Provisioning + p.Spread/2 }
 
-// DescribePools tells a cluster what there is to know of its pools.
+// DescribePools sets in a cluster what is known of its pools.
 func DescribePools(c *core.Cluster, pools []Pool) {
 	for i := range c.Pools {
 		p := PoolOf(pools, c.Pools[i].Name)

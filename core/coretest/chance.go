@@ -15,7 +15,7 @@ type TB interface {
 	Fatalf(format string, args ...any) // ends the test
 }
 
-// Chance draws what a random world leaves open. What it draws is for, what tells: property tests that shrink print it.
+// Chance draws what a random world leaves open. Its argument what names the purpose of a draw: property tests that shrink print it.
 type Chance interface {
 	// Whole draws a whole number from least to most, both included.
 	Whole(what string, least, most int) int

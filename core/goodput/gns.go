@@ -51,7 +51,7 @@ func ScatterOf(parts [][]float64, scale float64, samples ...int) Scatter {
 	return s
 }
 
-// Estimate is what one step tells of the statistics: unbiased, and as noisy as the step. Single components may be
+// Estimate is what one step says about the statistics: unbiased, and as noisy as the step. Single components may be
 // negative. It is false when the parts are too few, or not finite.
 func (s Scatter) Estimate() (Gradients, bool) {
 	if s.Parts < 2 {
@@ -139,7 +139,7 @@ func (t *Tracker) UnmarshalJSON(text []byte) error {
 const leastVariance = 1e-6
 
 // Report is the statistics of a job whose parameters are tracked in groups: their sum, of values that can be. It is
-// zero before the first step that told something.
+// zero before the first step with statistics.
 func Report(groups ...*Tracker) core.Gradients {
 	var g core.Gradients
 	for _, t := range groups {

@@ -139,7 +139,7 @@ func (f *Forecast) tell(v *core.View, ended int) {
 		}
 	}
 	if undeclared > 0 {
-		f.Notes = append(f.Notes, fmt.Sprintf("%d of %d jobs declare no work: how long they take is told by jobs before them", undeclared, len(f.Jobs)))
+		f.Notes = append(f.Notes, fmt.Sprintf("%d of %d jobs declare no work: how long they take is estimated from jobs before them", undeclared, len(f.Jobs)))
 	}
 	if never > 0 {
 		f.Notes = append(f.Notes, fmt.Sprintf("%d of %d jobs end in fewer than half of the futures that were drawn", never, len(f.Jobs)))

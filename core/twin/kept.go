@@ -88,7 +88,7 @@ func (f *Forecaster) Snapshot() ([]byte, error) {
 	return json.Marshal(k)
 }
 
-// Restore takes up what another forecaster of the run had learned, which then is told of the rounds after that. After an error it is as if it was not called.
+// Restore takes up what another forecaster of the run had learned, which then gets the rounds after that. After an error it is as if it was not called.
 func (f *Forecaster) Restore(learned []byte) error {
 	var k keptCalibration
 	if err := json.Unmarshal(learned, &k); err != nil {

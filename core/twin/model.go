@@ -189,7 +189,7 @@ func (m *model) faster(c *workload.Running) float64 {
 	return m.factor * m.away
 }
 
-// StepsLeft is what policies would be told: what they know now, wrong as it may be, and less from the next phase on; or else those of the work that is declared, if any is.
+// StepsLeft is what policies would see: what they know now, wrong as it may be, and less from the next phase on; or else those of the work that is declared, if any is.
 func (m *model) StepsLeft(phase int) float64 {
 	if !m.steps {
 		return math.NaN()

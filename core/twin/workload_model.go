@@ -15,7 +15,7 @@ import (
 type WorkloadModelOptions struct {
 	Work     string // how much work jobs have: one of the constants below; empty for WorkDeclared
 	Arrivals string // that are to come; empty for ArrivalsNone
-	// Window is how many submissions, the latest ones, tell of those to come; 0 for 20.
+	// Window is how many submissions, the latest ones, stand for those to come; 0 for 20.
 	Window int
 	// PriorSeconds and PriorSigma are the median, and the standard deviation of the logarithm, of how long jobs are, on the devices that they ask for, before
 	// any ended; 0 for an hour, and a factor of e^2.

@@ -64,7 +64,7 @@ func NewJobs() core.Factory[Source] {
 	return core.NewFactory(core.Info{
 		Type:    "jobs",
 		Summary: "job file: commands to run on real machines",
-		Description: "A YAML file with one item for each job; docs/run.md tells its keys. In a simulation a job runs for the " +
+		Description: "A YAML file with one item for each job; docs/run.md lists its keys. In a simulation a job runs for the " +
 			"seconds it declares, or goes by the profile of its application; one that has neither is refused there.",
 	}, JobsConfig{}, func(c JobsConfig, _ core.Settings) (Source, error) { return jobsSource(c), nil })
 }

@@ -22,8 +22,8 @@ type Sample struct {
 	Load Load `config:"load" doc:"how dense the jobs come"`
 	// Tiers: how many of the jobs without a tier of service get one.
 	Tiers Tiers `config:"tiers" doc:"how many of the jobs without a tier of service get one"`
-	// Usage: what jobs need of their devices that do not tell.
-	Usage Usage `config:"usage" doc:"what jobs need of their devices that do not tell"`
+	// Usage: what jobs need of their devices that do not declare it.
+	Usage Usage `config:"usage" doc:"what jobs need of their devices if they do not declare it"`
 }
 
 // DefaultSample takes every job as it is.

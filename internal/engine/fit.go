@@ -177,7 +177,7 @@ func respondToAll(
 	return nil
 }
 
-// Misfit tells of a job that needs more devices than there are for it.
+// Misfit describes a job that needs more devices than there are for it.
 func Misfit(job *workload.Job, cluster *core.Cluster, need, capacity int) core.Diagnostic {
 	spec := &job.Spec
 	d := core.Diagnostic{

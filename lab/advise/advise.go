@@ -34,7 +34,7 @@ type Options struct {
 	Jobs     int    // of a window
 	FirstJob int    // of the first window
 	Seed     uint64 // seed of the workload, of estimates and of every run
-	// Estimate sets what policies are told of the work of a job; nil for what the trace tells.
+	// Estimate sets what policies know about the work of a job; nil for what the trace says.
 	Estimate any
 
 	Study study.Options // how runs are carried out and stored

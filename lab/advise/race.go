@@ -41,7 +41,7 @@ type Race struct {
 	Out   []Leaving   // candidates that left, in the order in which they did
 }
 
-// Leaving tells when and why a candidate left a race.
+// Leaving says when and why a candidate left a race.
 type Leaving struct {
 	Candidate int    // index of the candidate
 	Windows   int    // it was run on

@@ -52,7 +52,7 @@ type Other struct {
 
 // Ends adds up how jobs ended over all pairs.
 type Ends struct {
-	Unknown             int      // pairs of which jobs.csv does not tell
+	Unknown             int      // pairs that jobs.csv does not give
 	OnlyBase, OnlyOther []string // names of jobs that completed on one side only
 	LeftBase, LeftOther int      // jobs that did not complete
 }

@@ -203,7 +203,7 @@ func (r *Run) experiments() []section {
 	if len(s.Tables) == 0 {
 		return nil
 	}
-	s.Text = []string{"Jobs that name the same experiment are its trials. A step that a job told again, after it went on from a checkpoint, counts once."}
+	s.Text = []string{"Jobs that name the same experiment are its trials. A step that a job reported again after it resumed from a checkpoint counts once."}
 	s.Plots = []string{"trials"}
 	return []section{s}
 }

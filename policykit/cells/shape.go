@@ -25,7 +25,7 @@ type chain struct {
 	at    []core.NodeID // the nodes of the chain
 }
 
-// Shape is the levels of the cells of an accelerator type. An error tells a level that does not divide the one above it.
+// Shape is the levels of the cells of an accelerator type. An error names a level that does not divide the one above it.
 func Shape(c *core.Cluster, t core.AcceleratorID, extra []GroupConfig) ([]Level, error) {
 	devices, inRack := 0, 0
 	racks := map[string]int{}

@@ -116,7 +116,7 @@ func (c *Cluster) Cancel(ctx context.Context, name string) error {
 	return c.words(fmt.Sprintf("cancel job %q", name), err)
 }
 
-// Describe tells all that is known of a job. Of what was decided before, its object keeps the last of each kind.
+// Describe returns all that is known of a job. Of what was decided before, its object keeps the last of each kind.
 func (c *Cluster) Describe(ctx context.Context, name string) (*controlv1.DescribeResponse, error) {
 	t, err := c.get(ctx, name)
 	if err != nil {

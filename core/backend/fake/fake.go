@@ -32,7 +32,7 @@ type Options struct {
 	Scripts map[string]Script // by job name; a job without one finishes
 	// StopSeconds is how long Apply waits for the jobs that it stops. They work on meanwhile, and may end before.
 	StopSeconds float64
-	// TellAgain is the share of the observations that tell events again. It needs Rand.
+	// TellAgain is the share of the observations that repeat events. It needs Rand.
 	TellAgain float64
 	Rand      *rand.Rand // source of what TellAgain leaves to chance
 	// StallSeconds is how long no job may run, start or be submitted and no node of a pool be ready first before nothing more is
@@ -121,7 +121,7 @@ func (b *Backend) expect(spec core.JobSpec) {
 }
 
 // Restart puts another scheduler in the place of the one that drove the backend, for a composition of an identity: the world goes
-// on as it is, and the rounds so far are told again.
+// on as it is, and the rounds so far are repeated.
 func (b *Backend) Restart(identity string) error { return b.RestartOn(b.cluster, identity) }
 
 // RestartOn is Restart for a pipeline on a cluster of its own, which is as the one was that the backend was opened on.

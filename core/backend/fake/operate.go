@@ -177,7 +177,7 @@ func (b *Backend) ReadLog(ctx context.Context, l backend.Log, to io.Writer) erro
 	}
 }
 
-// WriteSnapshot writes the journal, and what is to be told next.
+// WriteSnapshot writes the journal, and what is to be observed next.
 func (b *Backend) WriteSnapshot(_ context.Context, to io.Writer) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

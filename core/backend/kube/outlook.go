@@ -26,7 +26,7 @@ const (
 
 var _ backend.ForecastReporter = (*Backend)(nil)
 
-// ReportForecasts has the statuses of jobs tell what is expected of them.
+// ReportForecasts writes what is expected of jobs into their statuses.
 func (b *Backend) ReportForecasts(list []backend.Expected) {
 	state := b.state.Load()
 	if state == nil {

@@ -170,7 +170,7 @@ func (b *Backend) Begin(round int, c *core.Composition, from []core.Learned) err
 	return b.journal.Begin(round, c, from)
 }
 
-// Capabilities repeats what the opener told.
+// Capabilities repeats what the opener declared.
 func (b *Backend) Capabilities() []core.Capability { return b.capabilities }
 
 // Present is what the clock says, in seconds of the run, in whole milliseconds. It may be called from any goroutine.

@@ -200,7 +200,7 @@ func (b *Backend) removeSnapshots() {
 	}
 }
 
-// WriteSnapshot writes the journal, and what is to be told next.
+// WriteSnapshot writes the journal, and what is to be observed next.
 func (b *Backend) WriteSnapshot(ctx context.Context, to io.Writer) error {
 	var held *journal.Held
 	taken := make(chan struct{})

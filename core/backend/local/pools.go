@@ -105,7 +105,7 @@ type slot struct {
 	Fails          bool     `json:",omitempty"`
 	LifeSeconds    float64  `json:",omitempty"` // from when it is ready until it is taken away by chance; 0 for ever
 	EvictSeconds   float64  `json:",omitempty"` // when it is taken away as scheduled; 0 for never
-	Expected       float64  `json:",omitempty"` // when it should be ready, as far as anybody outside can tell; 0 of one that was there
+	Expected       float64  `json:",omitempty"` // when it should be ready, as far as is known outside; 0 of one that was there
 	Leaves         bool     `json:",omitempty"` // a scaler lets it go,
 	LeavesSeconds  float64  `json:",omitempty"` // since when
 

@@ -22,7 +22,7 @@ type collector struct{ source Source }
 // Describe makes it an unchecked collector.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect tells every number of the snapshot. The figures of a summary are told from that very summary.
+// Collect sends every number of the snapshot. The figures of a summary are taken from that very summary.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	snapshot, w := c.source.Snapshot(), writer{out}
 	b := c.source.Build

@@ -52,7 +52,7 @@ func (f Family) Parameters() int {
 // Curve is a loss by step.
 type Curve struct {
 	Family Family     // form of the curve
-	P      [4]float64 // the parameters in the order in which Family tells them
+	P      [4]float64 // the parameters in the order in which Family lists them
 }
 
 // At is the loss at a step.

@@ -1,4 +1,4 @@
-"""What a training job tells its scheduler while it runs, and is told: docs/agent.md of Quartet, in Python.
+"""What a training job and its scheduler exchange while it runs: docs/agent.md of Quartet, in Python.
 
     agent = Agent()
     for step in range(start, steps):
@@ -54,7 +54,7 @@ _DIAL_LIMIT, _PROBE_AFTER, _PROBES = 10.0, 5, 3  # seconds, for a scheduler on a
 
 @dataclass(frozen=True)
 class Environment:
-    """What a replica is told when it starts. The defaults are those of a job that runs alone."""
+    """What a replica finds in its environment when it starts. The defaults are those of a job that runs alone."""
 
     job: str = ""
     rank: int = 0
@@ -125,7 +125,7 @@ class World:
 
 @dataclass(frozen=True)
 class Told:
-    """What the job was told since it last asked."""
+    """What the job received since it last asked."""
 
     tuning: Optional[Tuning] = None
     checkpoint: bool = False
@@ -190,7 +190,7 @@ class Agent:
         self._put("done", {})
 
     def poll(self) -> Told:
-        """What the job was told since the last call, the latest of each kind. A training loop asks once a step."""
+        """What the job received since the last call, the latest of each kind. A training loop asks once a step."""
         with self._lock:
             told, self._told = self._told, Told()
         return told
@@ -369,7 +369,7 @@ class Agent:
 
 
 def _ascending(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Values without those that were told again: of each metric, those of steps that grow up to the last. Of too many, the last of each metric and the latest of the rest."""
+    """Values without those that were reported again: of each metric, those of steps that grow up to the last. Of too many, the last of each metric and the latest of the rest."""
     kept: list[dict[str, Any]] = []
     least: dict[str, float] = {}
     room = _MOST_METRICS - len({m["name"] for m in metrics})

@@ -29,7 +29,7 @@ type Options struct {
 	Clock Clock // of this machine
 	// ReleaseOnCancel gives the Lease up when the context ends, so that the next need not wait. Nothing may be written then.
 	ReleaseOnCancel bool
-	// Problem is told what keeps the Lease from being read or renewed, if set. It is not told that somebody else holds it.
+	// Problem gets what keeps the Lease from being read or renewed, if set. It is not called because another replica holds it.
 	Problem func(error)
 }
 

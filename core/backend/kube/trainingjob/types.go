@@ -127,10 +127,10 @@ type Decision struct {
 	NextMember int   `json:"nextMember,omitempty"` // number of the next member of the run; 0: one more than the highest of the seats
 	World      int64 `json:"world,omitempty"`      // how often the run was resized with members that stayed
 
-	Stopped *Stopped `json:"stopped,omitempty"` // the run that was last told to stop; nil where it is not known
+	Stopped *Stopped `json:"stopped,omitempty"` // the run that was last asked to stop; nil where it is not known
 }
 
-// Stopped is a run that was told to stop: it may have ended well before.
+// Stopped is a run that was asked to stop: it may have ended well before.
 type Stopped struct {
 	Run  int64 `json:"run"`  // number of the run, as in Decision
 	Pods int   `json:"pods"` // how many it had
