@@ -387,7 +387,7 @@ func each[S any](path string, s Selected[S], look func(path string, s Selected[S
 	}
 }
 
-// noteScaler tells when nothing carries out what a scaler decides, and when nobody sizes the pools that there are. That is no problem: a scaler
+// noteScaler says when nothing carries out what a scaler decides, and when nobody sizes the pools that there are. That is no problem: a scaler
 // can be watched deciding, and pools may be all that they need to be.
 func (l *loader) noteScaler(c *Config, opener backend.Opener) {
 	if c.Scaler.Factory.Type == noScaler && len(c.Cluster.Pools) > 0 {

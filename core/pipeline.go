@@ -180,7 +180,7 @@ func (p *Pipeline) Unfinished() []*Job {
 
 func (p *Pipeline) respond(ctx context.Context) error {
 	s, c := &p.state, &p.stages.Elasticity
-	if err := s.tellEnded(ctx, c.ID, c.Policy); err != nil {
+	if err := s.reportEnded(ctx, c.ID, c.Policy); err != nil {
 		return err
 	}
 	if len(s.stale) == 0 {

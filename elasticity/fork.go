@@ -78,8 +78,8 @@ func (p *goodputAgent) own(id core.JobID) *agent {
 	return &c
 }
 
-// tellsNews reports whether there is something to learn of a job.
-func (p *goodputAgent) tellsNews(a *agent, v *core.View, j *core.Job) bool {
+// hasNews reports whether there is something to learn of a job.
+func (p *goodputAgent) hasNews(a *agent, v *core.View, j *core.Job) bool {
 	return !slices.Equal(a.reported, j.Measured) || len(a.reported) > 0 && j.Gradients != a.gradients || a.allowed != allowedOf(v.Cluster, j) ||
 		p.ruled != nil && p.ruled.epoch(j, v.NowSeconds) > a.batch.Epoch
 }

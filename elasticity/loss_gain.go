@@ -109,7 +109,7 @@ func NewLossGain() core.Factory[core.Elasticity] {
 			goodputAgent: agent.(*goodputAgent),
 			settings:     c,
 			fitter:       losscurve.Fitter{Decay: c.Decay},
-			constant:     fixed{elastic: true, oracle: c.Knowledge == oracle, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
+			constant:     fixed{elastic: true, oracle: c.Knowledge == oracle, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]knownTimes{}},
 		}, nil
 	})
 }

@@ -213,7 +213,7 @@ func combined(a, b int, sum bool) int {
 	return max(a, b)
 }
 
-// blameResources tells which of CPUs and memory a job lacks that there are devices for, by the larger part of it that is missing; neither where what is
+// blameResources says which of CPUs and memory a job lacks that there are devices for, by the larger part of it that is missing; neither where what is
 // left of them together is enough.
 func blameResources(verdict *core.Verdict, left, wanted core.Resources) {
 	lacks := func(left, wanted float64) float64 {

@@ -230,7 +230,7 @@ func (p *policy) classOf(j *core.JobSpec) int32 {
 	return int32(len(p.classes) - 1)
 }
 
-// fits tells whether jobs of a class can be on a device of each type that they run on together, for the placement chooses the type; nil where memory is not counted.
+// fits reports whether jobs of a class can be on a device of each type that they run on together, for the placement chooses the type; nil where memory is not counted.
 func (p *policy) fits(c *core.Cluster) func(jobs []int32) bool {
 	if !slices.ContainsFunc(p.jobs, func(j Job) bool { return j.MemoryGB > 0 }) {
 		return nil

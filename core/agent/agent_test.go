@@ -85,7 +85,7 @@ func until(t *testing.T, s *Server, want func(Event) bool) Event {
 	}
 }
 
-func told(t *testing.T, c *Client, want func(ToJob) bool) ToJob {
+func waitFor(t *testing.T, c *Client, want func(ToJob) bool) ToJob {
 	t.Helper()
 	limit := time.After(patience)
 	for {
@@ -93,7 +93,7 @@ func told(t *testing.T, c *Client, want func(ToJob) bool) ToJob {
 			return l
 		}
 		select {
-		case <-c.Told():
+		case <-c.Received():
 		case <-limit:
 			t.Fatal("the job was told nothing")
 		}
@@ -113,7 +113,7 @@ func converse(t *testing.T, at *place) {
 		t.Errorf("told %d replicas, %v; none is there yet", n, err)
 	}
 	c := at.dial(t, "train", 1)
-	if got := told(t, c, hasTuning).Tuning; !cmp.Equal(*got, tuning) {
+	if got := waitFor(t, c, hasTuning).Tuning; !cmp.Equal(*got, tuning) {
 		t.Errorf("tuning (-want +got):\n%s", cmp.Diff(tuning, *got))
 	}
 	hello := until(t, s, func(e Event) bool { return e.Hello != nil })
@@ -130,7 +130,7 @@ func converse(t *testing.T, at *place) {
 	if n, err := s.Send("train", ToJob{Checkpoint: &Checkpoint{}, Stop: &Stop{GraceSeconds: 7}}); n != 1 || err != nil {
 		t.Errorf("told %d replicas, %v; want one", n, err)
 	}
-	if l := told(t, c, hasStop); l.Stop.GraceSeconds != 7 || l.Checkpoint == nil {
+	if l := waitFor(t, c, hasStop); l.Stop.GraceSeconds != 7 || l.Checkpoint == nil {
 		t.Errorf("told %+v", l)
 	}
 	if err := c.Checkpointed(6); err != nil {
@@ -287,7 +287,7 @@ func restart(t *testing.T, at *place) {
 	if e.Report == nil || e.Report.Progress != 4 || e.Checkpointed == nil || e.Checkpointed.Progress != 3 {
 		t.Errorf("the new scheduler receives %+v", e)
 	}
-	if got := told(t, c, hasTuning).Tuning.BatchPerDevice; got != 9 {
+	if got := waitFor(t, c, hasTuning).Tuning.BatchPerDevice; got != 9 {
 		t.Errorf("told a batch of %d", got)
 	}
 	if err := c.Err(); err == nil {
@@ -303,14 +303,14 @@ func expectAnew(t *testing.T, at *place) {
 	old := at.dial(t, "train", 0)
 	until(t, s, func(e Event) bool { return e.Hello != nil })
 	send(t, s, "train", ToJob{Stop: &Stop{GraceSeconds: 1}})
-	told(t, old, hasStop)
+	waitFor(t, old, hasStop)
 	old.Close()
 	until(t, s, isGone)
 	s.Expect("train")
 	c := at.dial(t, "train", 0)
 	until(t, s, func(e Event) bool { return e.Hello != nil })
 	send(t, s, "train", ToJob{Tuning: &Tuning{BatchPerDevice: 9}})
-	if l := told(t, c, hasTuning); l.Stop != nil {
+	if l := waitFor(t, c, hasTuning); l.Stop != nil {
 		t.Error("the new run is stopped by the order to the old one")
 	}
 	s.Forget("train")
@@ -410,7 +410,7 @@ func TestWithoutScheduler(t *testing.T) {
 	if err := c.Report(Report{Replicas: 1, Nodes: 1}); err != nil {
 		t.Error(err)
 	}
-	if c.Poll() != (ToJob{}) || c.Told() != nil || c.Err() != nil || c.Checkpointed(1) != nil || c.Done() != nil {
+	if c.Poll() != (ToJob{}) || c.Received() != nil || c.Err() != nil || c.Checkpointed(1) != nil || c.Done() != nil {
 		t.Error("it is told something")
 	}
 	c.Close()

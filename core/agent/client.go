@@ -88,8 +88,8 @@ func (c *Client) Poll() ToJob {
 	return told
 }
 
-// Told receives after the scheduler sent something that Poll did not return yet; it never does without a scheduler.
-func (c *Client) Told() <-chan struct{} {
+// Received receives after the scheduler sent something that Poll did not return yet; it never does without a scheduler.
+func (c *Client) Received() <-chan struct{} {
 	if c == nil {
 		return nil
 	}

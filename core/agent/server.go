@@ -233,8 +233,8 @@ func (s *Server) Close() error {
 	return err
 }
 
-// tell reports whether the event was taken before the server was closed.
-func (s *Server) tell(e Event) bool {
+// deliver reports whether the event was taken before the server was closed.
+func (s *Server) deliver(e Event) bool {
 	select {
 	case s.events <- e:
 		return true
@@ -308,7 +308,7 @@ func (s *Server) serve(conn net.Conn) {
 	if err != nil {
 		refuse(conn, err)
 		if e := gone(err); e.Err != nil {
-			s.tell(e)
+			s.deliver(e)
 		}
 		linger(conn, err)
 		return
@@ -321,14 +321,14 @@ func (s *Server) serve(conn net.Conn) {
 				break
 			}
 		}
-		if !s.tell(about(l)) {
+		if !s.deliver(about(l)) {
 			err = net.ErrClosed
 			break
 		}
 	}
 	refuse(conn, err)
 	if s.leave(who.Job, at, p) {
-		s.tell(gone(err))
+		s.deliver(gone(err))
 	}
 	linger(conn, err)
 }

@@ -157,7 +157,7 @@ var memories = [...]float64{0.8, 0.9, 0.95, 0.97, 0.985, 0.993, 0.997, 0.999}
 // averages are exponential moving averages of one quantity, one for each memory.
 type averages [len(memories)]average
 
-// average is an exponential moving average with bias correction, and what tells how uncertain it is.
+// average is an exponential moving average with bias correction, and what says how uncertain it is.
 type average struct {
 	Sum     float64 `json:"sum"`
 	Squares float64 `json:"squares"` // sum of squares

@@ -305,7 +305,7 @@ func flushed(files ...*bufio.Writer) error {
 	return nil
 }
 
-// close ends the accounts of the jobs that have not ended, and tells what jobs are measured by.
+// close ends the accounts of the jobs that have not ended, and says what jobs are measured by.
 func (c *Collector) close(unfinishedJobs []*core.Job, endSeconds float64) *shares {
 	for _, j := range unfinishedJobs {
 		if int(j.ID) >= len(c.records) || c.records[j.ID].spec == nil { // submitted in a round that was not completed

@@ -109,8 +109,8 @@ func (c *calibrator) show(f *Forecast, v *core.View) {
 		}
 		o.ends = c.noted(o.ends, shown{f.AtSeconds, j.rawEnd, j.End, floor, 1})
 	}
-	f.Calibration = Calibration{c.starts.told(startsOpen), c.ends.told(endsOpen)}
-	f.tell(v, c.ends.jobs())
+	f.Calibration = Calibration{c.starts.coverage(startsOpen), c.ends.coverage(endsOpen)}
+	f.addNotes(v, c.ends.jobs())
 }
 
 // leastBand is the width in seconds of the narrowest band: a round, or a minute where rounds are held at events as well.
@@ -121,8 +121,8 @@ func leastBand(v *core.View) float64 {
 	return max(v.IntervalSeconds, 1)
 }
 
-// tell notes what people should know of the bands; ended is the number of jobs that bands of ends were judged by.
-func (f *Forecast) tell(v *core.View, ended int) {
+// addNotes notes what people should know of the bands; ended is the number of jobs that bands of ends were judged by.
+func (f *Forecast) addNotes(v *core.View, ended int) {
 	switch {
 	case ended == 0:
 		f.Notes = append(f.Notes, "no job that was forecast has ended yet: the bands rest on what is drawn alone")
@@ -226,5 +226,5 @@ func stretched(raw Band, reach, at, floor float64) Band {
 func (f *Forecaster) Calibration() Calibration {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	return Calibration{f.starts.told(open{}), f.ends.told(open{})}
+	return Calibration{f.starts.coverage(open{}), f.ends.coverage(open{})}
 }

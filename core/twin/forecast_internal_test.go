@@ -132,7 +132,7 @@ func TestNotes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &Forecast{Jobs: []JobForecast{{ID: 0, End: Band{1, 2, 3}}, {ID: 1, End: Band{1, tc.end, tc.end}}}}
-			f.tell(&core.View{Jobs: []*core.Job{job(0, 1), job(1, tc.work)}}, tc.ended)
+			f.addNotes(&core.View{Jobs: []*core.Job{job(0, 1), job(1, tc.work)}}, tc.ended)
 			if diff := cmp.Diff(tc.want, f.Notes); diff != "" {
 				t.Errorf("notes (-want +got):\n%s", diff)
 			}

@@ -69,7 +69,7 @@ func (e Estimate) Apply(w *Workload, seed uint64) (*Workload, error) {
 		if !known {
 			missing = append(missing, job)
 		}
-		job.told = &told{spec: job.Spec, part: part}
+		job.told = &knownWork{spec: job.Spec, part: part}
 		if job.told.spec.TotalWork *= part; e.Source == EstimateNone {
 			job.told.spec.TotalWork = 0
 		}
@@ -80,7 +80,7 @@ func (e Estimate) Apply(w *Workload, seed uint64) (*Workload, error) {
 	return &Workload{Jobs: jobs, Inputs: w.Inputs}, nil
 }
 
-// lacks tells how many jobs, of so many, lack the column, and which are the first.
+// lacks says how many jobs, of so many, lack the column, and which are the first.
 func (e Estimate) lacks(missing []*Job, jobs int) core.Diagnostics {
 	column := csvColumns.all()[e.column()]
 	d := core.Diagnostic{
@@ -124,8 +124,8 @@ func (e Estimate) of(job *Job, seed uint64) (part float64, known bool) {
 	}
 }
 
-// told is what policies are told of a job in the place of the truth.
-type told struct {
+// knownWork is what policies are told of a job in the place of the truth.
+type knownWork struct {
 	spec core.JobSpec
 	part float64 // of the true work; NaN when they are told of none
 }

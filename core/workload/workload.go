@@ -45,7 +45,7 @@ type Job struct {
 	LimitSeconds    float64 // at which it would have been ended
 	EstimateSeconds float64 // expected of it
 
-	told *told // what policies are told in the place of Spec; nil for Spec
+	told *knownWork // what policies are told in the place of Spec; nil for Spec
 
 	Observed Observed // how it went where it was recorded; no policy sees it
 }

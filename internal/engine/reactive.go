@@ -75,7 +75,7 @@ func (e *execution) jobsOf() workload.JobsOf {
 	return e.jobs
 }
 
-// tuningOf tells what a search has come to; nil for a workload that is none.
+// tuningOf says what a search has come to; nil for a workload that is none.
 func tuningOf(w workload.Reacting) func() *metrics.Tuning {
 	if t, ok := w.(interface{ Summary() *metrics.Tuning }); ok {
 		return t.Summary

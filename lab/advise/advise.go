@@ -416,7 +416,7 @@ func (a *adviser) outcome(rows []study.Row, c Cell) Outcome {
 	return o
 }
 
-// allFailed tells why no candidate is left.
+// allFailed says why no candidate is left.
 func (a *adviser) allFailed() error {
 	var errs []error
 	for _, out := range a.race.Out {

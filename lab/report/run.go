@@ -41,14 +41,14 @@ type Run struct {
 	paces   *table
 	reports *table
 
-	stays   []stay
-	waits   []wait
-	healths []health
-	tunes   []tune
-	told    []told   // what jobs reported, by job and metric
-	metrics []string // that they reported
-	exact   bool     // the stays are those of timeline.csv
-	byName  map[string]int
+	stays    []stay
+	waits    []wait
+	healths  []health
+	tunes    []tune
+	reported []metricSeries // what jobs reported, by job and metric
+	metrics  []string       // that they reported
+	exact    bool           // the stays are those of timeline.csv
+	byName   map[string]int
 }
 
 // A Manifest is what a page shows of manifest.json.

@@ -325,7 +325,7 @@ func signedPercent(v float64) string {
 	return strings.Replace(fmt.Sprintf("%+.3g %%", 100*v), "-0 %", "0 %", 1)
 }
 
-// senseOf tells whether more of a metric is better (1), worse (-1) or neither (0).
+// senseOf reports whether more of a metric is better (1), worse (-1) or neither (0).
 func senseOf(metric string) int { return metrics.Sense(metric) }
 
 // class colours a change that is more than chance, and says nothing of others.

@@ -150,7 +150,7 @@ func sideBySide(runs []*Run, labels []string) grid {
 	return g
 }
 
-// signsOf tells what makes the runs unequal, and the signs of each.
+// signsOf says what makes the runs unequal, and the signs of each.
 func signsOf(runs []*Run, labels []string) (list []string) {
 	for i, r := range runs[1:] {
 		switch base := runs[0]; {

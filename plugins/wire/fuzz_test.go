@@ -12,8 +12,8 @@ import (
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
-// told is a whole view and a change of it, as they travel.
-func told(t testing.TB) (full, change []byte) {
+// encodedView is a whole view and a change of it, as they travel.
+func encodedView(t testing.TB) (full, change []byte) {
 	t.Helper()
 	jobs := []*coretest.JobBuilder{
 		coretest.MakeJob("pending"), coretest.MakeJob("waiting").Waiting(), coretest.MakeJob("running").Running(0, coretest.Seat(0, 1)),
@@ -32,7 +32,7 @@ func told(t testing.TB) (full, change []byte) {
 
 // FuzzViewUpdate applies anything to an empty copy and to one that is up to date.
 func FuzzViewUpdate(f *testing.F) {
-	full, change := told(f)
+	full, change := encodedView(f)
 	f.Add(full)
 	f.Add(change)
 	f.Fuzz(func(t *testing.T, message []byte) {

@@ -240,7 +240,7 @@ const traineeLog = "trainee.log"
 
 var begins = regexp.MustCompile(`msg="` + kubetrainee.Begins + `" .*\bafter=(\S+)`)
 
-// measureBegins tells how long trainings take to begin once all of their pods run, by what was logged from an offset on.
+// measureBegins says how long trainings take to begin once all of their pods run, by what was logged from an offset on.
 func measureBegins(path string, offset int64) (float64, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

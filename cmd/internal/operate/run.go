@@ -239,7 +239,7 @@ func poolSettings(pools []backend.Pool) (string, error) {
 	return string(text), err
 }
 
-// isTrace reports whether the jobs of a config come from a trace, which tells how much work they are.
+// isTrace reports whether the jobs of a config come from a trace, which says how much work they are.
 func isTrace(c *configs.Config) bool {
 	return !slices.Contains([]string{"workload/jobs", "workload/submitted", "workload/tuning"}, c.Workload.ID)
 }

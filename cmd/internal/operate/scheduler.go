@@ -93,7 +93,7 @@ func (f *serveFlags) serve(folder string, o backend.Operated, b *control.Board, 
 	return s, nil
 }
 
-// noteReady tells where the scheduler takes orders, and how to give it one.
+// noteReady says where the scheduler takes orders, and how to give it one.
 func (f *serveFlags) noteReady(socket string) {
 	which := ""
 	dir := filepath.Dir(filepath.Dir(socket)) // OUT/NAME

@@ -209,7 +209,7 @@ func (a *app) studyOptions(ctx context.Context, dir string, workers int) (study.
 	return o, nil
 }
 
-// studyProgress tells how many runs ended and how long the others may take, on one line of a terminal.
+// studyProgress says how many runs ended and how long the others may take, on one line of a terminal.
 func (a *app) studyProgress() func(done, total int) {
 	if !cli.IsTerminal(a.Stderr) {
 		return nil
@@ -290,7 +290,7 @@ func parseShard(text string) (shard, shards int, err error) {
 	return shard, shards, nil
 }
 
-// studyVerdict tells what a study came to, and is the error that it ends with.
+// studyVerdict says what a study came to, and is the error that it ends with.
 func (a *app) studyVerdict(r *study.Result, dir string, part bool, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -256,7 +256,7 @@ func (b *Backend) happen(at float64) {
 		_ = b.journal.Submit([]*workload.Job{{Spec: j.spec}}) // memory does not fail
 		b.active++
 		b.lastWork = at
-		b.tell(core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: j.spec.ID, Spec: &j.spec, StepsLeft: math.NaN()})
+		b.enqueue(core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: j.spec.ID, Spec: &j.spec, StepsLeft: math.NaN()})
 	}
 	b.removeEmpty()
 }
@@ -282,8 +282,8 @@ func (b *Backend) running() bool {
 	return slices.ContainsFunc(b.jobs, func(j *job) bool { return j.seats != nil })
 }
 
-// tell numbers an event, to be told with the next observation.
-func (b *Backend) tell(e core.Event) {
+// enqueue numbers an event, to be told with the next observation.
+func (b *Backend) enqueue(e core.Event) {
 	e.ID = uint64(len(b.told) + len(b.events) + 1)
 	b.events = append(b.events, e)
 }

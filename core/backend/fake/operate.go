@@ -58,7 +58,7 @@ func (b *Backend) Cancel(_ context.Context, name string) error {
 		default:
 			b.leave(j, b.clock)
 			b.end(j)
-			b.tell(j.progressed(core.JobCancelled, b.clock))
+			b.enqueue(j.progressed(core.JobCancelled, b.clock))
 		}
 		return nil
 	})
@@ -91,7 +91,7 @@ func (b *Backend) EndEarly(_ context.Context, name string, why core.Reason) erro
 			b.end(j)
 			e := j.progressed(core.JobFinished, b.clock)
 			e.Early = why
-			b.tell(e)
+			b.enqueue(e)
 		}
 		return nil
 	})

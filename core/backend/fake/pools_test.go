@@ -121,7 +121,7 @@ func TestTheClusterMayGrow(t *testing.T) {
 
 func TestNodesOfPoolsAndOrders(t *testing.T) {
 	b := fake.Open(pooled(), jobs(100), fake.Options{})
-	told(t, b)
+	nextEvents(t, b)
 	apply(t, b, on(0, 0))
 	scale(t, b, 1, 2)
 	changes(t, b, 1)

@@ -439,7 +439,7 @@ func leftAlone(r *rig) {
 			r.Errorf("pod %s was touched: %+v", p.Name, p.ObjectMeta)
 		}
 	}
-	for _, event := range s.told() {
+	for _, event := range s.messages() {
 		if strings.HasPrefix(event, "node_changed a") { // what adopted pods hold is no use by others
 			r.Errorf("told %q", event)
 		}

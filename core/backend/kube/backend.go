@@ -320,7 +320,7 @@ func wakes(e *core.Event, w core.Wake) float64 {
 	}
 }
 
-// observe tells what happened.
+// observe says what happened.
 func (b *Backend) observe(now float64) core.Observation {
 	b.now = now
 	if b.door != nil {

@@ -90,9 +90,9 @@ func (j *job) outlook() *trainingjob.Forecast {
 	return f
 }
 
-// tellOutlook puts what is expected into the status if that is to be written anyway, or the turn of the job has come, and it is not much the same as what is there. The lock
+// putOutlook puts what is expected into the status if that is to be written anyway, or the turn of the job has come, and it is not much the same as what is there. The lock
 // is held.
-func (j *job) tellOutlook(now time.Time) {
+func (j *job) putOutlook(now time.Time) {
 	if !j.dirty && (!j.outlookDue || now.Before(j.outlookAt)) {
 		return
 	}

@@ -111,13 +111,13 @@ func (b *Backend) end(j *job, now float64) {
 	}
 }
 
-// fail tells that a job failed, and why.
+// fail says that a job failed, and why.
 func (b *Backend) fail(j *job, why string, at float64) {
 	b.finish(j, core.JobFailed, at)
 	b.events[len(b.events)-1].Message = why
 }
 
-// interrupt tells that a job lost its devices, and why.
+// interrupt says that a job lost its devices, and why.
 func (b *Backend) interrupt(j *job, cause core.Cause, why string, at float64) {
 	b.events = append(b.events, core.Event{
 		Kind: core.JobInterrupted, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress, FromSeconds: at, Message: why, Cause: cause,

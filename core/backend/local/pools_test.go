@@ -253,7 +253,7 @@ func TestPoolsOutliveSchedulers(t *testing.T) {
 		stages := composition()
 		p := core.NewPipeline(c, stages, core.PipelineOptions{
 			Rounds: core.RoundOptions{OnEvents: true},
-			Observers: []core.Observer{&telling{func(r *core.Report) error {
+			Observers: []core.Observer{&observer{func(r *core.Report) error {
 				if want, scales := sizes[r.View.Round]; scales {
 					if err := b.Scale(t.Context(), r.View.Round, []core.PoolTarget{want}); err != nil {
 						return err
@@ -337,6 +337,6 @@ func TestPoolsOutliveSchedulers(t *testing.T) {
 
 var errEnough = errors.New("enough")
 
-type telling struct{ of func(r *core.Report) error }
+type observer struct{ of func(r *core.Report) error }
 
-func (t *telling) ObserveRound(r *core.Report) error { return t.of(r) }
+func (t *observer) ObserveRound(r *core.Report) error { return t.of(r) }

@@ -205,7 +205,7 @@ func (w writer) tiers(t *metrics.Tiers) {
 	w.number("tiers_oversold_seconds", "Time for which guarantees came to more devices than there were.", t.OversoldSeconds)
 }
 
-// synthesizer tells how often a run looked for a better composition, and which ones decided.
+// synthesizer says how often a run looked for a better composition, and which ones decided.
 func (w writer) synthesizer(s *metrics.Synthesizer) {
 	if s == nil {
 		return
@@ -271,7 +271,7 @@ func (w writer) plugins(troubles []metrics.Trouble) {
 	}
 }
 
-// told tells what jobs reported of themselves: at most as many series as jobs that have not ended times metrics.MostReportedMetrics.
+// told says what jobs reported of themselves: at most as many series as jobs that have not ended times metrics.MostReportedMetrics.
 func (w writer) reported(list []metrics.ReportedValue) {
 	type labels struct{ job, metric string }
 	seen := make(map[labels]bool, len(list))
@@ -285,7 +285,7 @@ func (w writer) reported(list []metrics.ReportedValue) {
 	}
 }
 
-// forecast tells what is expected of jobs, at most of metrics.MostForecastJobs of them, and how well that held so far.
+// forecast says what is expected of jobs, at most of metrics.MostForecastJobs of them, and how well that held so far.
 func (w writer) forecast(f *metrics.Forecast) {
 	if f == nil {
 		return

@@ -203,7 +203,7 @@ func (c Case) trials(t *testing.T) {
 	}
 }
 
-// refusals tells what cannot be; the search refuses it and is as it was.
+// refusals says what cannot be; the search refuses it and is as it was.
 func (c Case) refusals(t *testing.T) {
 	s, other := c.open(t), c.open(t)
 	ctx := t.Context()
