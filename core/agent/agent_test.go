@@ -110,7 +110,7 @@ func converse(t *testing.T, at *place) {
 	s := at.serve(t, "train")
 	tuning := Tuning{BatchPerDevice: 32, AccumulationSteps: 1, LearningRateFactor: 1.5, BatchByReplica: []int{40, 24}}
 	if n, err := s.Send("train", ToJob{Tuning: &tuning}); n != 0 || err != nil {
-		t.Errorf("told %d replicas, %v; none is there yet", n, err)
+		t.Errorf("got %d replicas, %v; none is there yet", n, err)
 	}
 	c := at.dial(t, "train", 1)
 	if got := waitFor(t, c, hasTuning).Tuning; !cmp.Equal(*got, tuning) {
@@ -128,10 +128,10 @@ func converse(t *testing.T, at *place) {
 		t.Errorf("report (-want +got):\n%s", cmp.Diff(report, *got.Report))
 	}
 	if n, err := s.Send("train", ToJob{Checkpoint: &Checkpoint{}, Stop: &Stop{GraceSeconds: 7}}); n != 1 || err != nil {
-		t.Errorf("told %d replicas, %v; want one", n, err)
+		t.Errorf("got %d replicas, %v; want one", n, err)
 	}
 	if l := waitFor(t, c, hasStop); l.Stop.GraceSeconds != 7 || l.Checkpoint == nil {
-		t.Errorf("told %+v", l)
+		t.Errorf("got %+v", l)
 	}
 	if err := c.Checkpointed(6); err != nil {
 		t.Error(err)
@@ -248,7 +248,7 @@ func garbage(t *testing.T, at *place) {
 				_ = conn.(interface{ CloseWrite() error }).CloseWrite() // likewise
 			}()
 			if e := until(t, s, isGone); e.Err == nil || !strings.Contains(e.Err.Error(), tc.want) {
-				t.Errorf("told %v, want %q", e.Err, tc.want)
+				t.Errorf("got %v, want %q", e.Err, tc.want)
 			}
 			answer, _ := bufio.NewReader(conn).ReadString('\n')
 			if want := strings.ReplaceAll(strings.ReplaceAll(tc.want, `"`, `\"`), "\n", `\n`); !strings.Contains(answer, want) {
@@ -327,7 +327,7 @@ func connectAgain(t *testing.T, at *place) {
 	for range 2 {
 		say(at.open(t), at.hello("train", 0))
 		if e := next(t, s); e.Gone || e.Hello == nil {
-			t.Errorf("told %+v", e)
+			t.Errorf("got %+v", e)
 		}
 	}
 	if n, _ := s.Send("train", ToJob{Checkpoint: &Checkpoint{}}); n != 1 {

@@ -86,7 +86,7 @@ func TestNotAdmitted(t *testing.T) {
 			say(conn, `{"hello": {"protocol": 1, "job": "train", "rank": 0, "token": "`+tc.token+`"}}`+"\n")
 			e := next(t, s)
 			if e.Err == nil || !e.Gone || !strings.Contains(e.Err.Error(), tc.want) {
-				t.Errorf("told %+v, want %q", e, tc.want)
+				t.Errorf("got %+v, want %q", e, tc.want)
 			}
 			answer, _ := bufio.NewReader(conn).ReadString('\n')
 			if !strings.Contains(answer, strings.ReplaceAll(tc.want, `"`, `\"`)) {
@@ -138,7 +138,7 @@ func TestBeforeTheHandshake(t *testing.T) {
 			conn := r.plain(t)
 			say(conn, tc.say)
 			if e := until(t, s, isGone); e.Job != "" || e.Err == nil || !strings.Contains(e.Err.Error(), tc.want) {
-				t.Errorf("told %+v, want %q", e, tc.want)
+				t.Errorf("got %+v, want %q", e, tc.want)
 			}
 			if answer, _ := bufio.NewReader(conn).ReadString('\n'); !strings.Contains(answer, tc.wantAnswer) {
 				t.Errorf("answered %q, want %q", answer, tc.wantAnswer)

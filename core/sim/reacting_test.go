@@ -337,7 +337,7 @@ func TestReactingIsToldAgain(t *testing.T) {
 			}
 			fail()
 			if got := observed(t, s, every(30)); !strings.Contains(got, "job_submitted 0 at 0") {
-				t.Fatalf("told %q, want the job", got)
+				t.Fatalf("got %q, want the job", got)
 			}
 			if err := s.Apply(t.Context(), []core.Change{start(0, seats(0, 1))}); err != nil {
 				t.Fatal(err)
@@ -348,10 +348,10 @@ func TestReactingIsToldAgain(t *testing.T) {
 				told += observation
 			}
 			if strings.Count(told, "job_finished 0") != 1 {
-				t.Errorf("told %q, want one end", told)
+				t.Errorf("got %q, want one end", told)
 			}
 			if n := len(script.log); n != 3 {
-				t.Errorf("told %d times, want 3: %q", n, script.log)
+				t.Errorf("got %d times, want 3: %q", n, script.log)
 			}
 		})
 	}

@@ -75,7 +75,7 @@ func (t *Twin) recall(can backend.Abilities) {
 	t.Model.Recall(ended)
 	known := "no job that ended is still there to show how long others take"
 	if len(ended) > 0 {
-		known = fmt.Sprintf("%d jobs that ended are still there and show how long others take", len(ended))
+		known = fmt.Sprintf("jobs that ended and are still there: %d; they show how long others take", len(ended))
 	}
 	t.notes = append(t.notes, known, "how often nodes fail, how long starts take and what jobs measured is not kept: here no node fails, and starts take as long as a simulation has them by default")
 }

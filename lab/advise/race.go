@@ -29,7 +29,7 @@ type Cell struct {
 	Window    int // index of the window
 } // index of the candidate and of the window
 
-// Race chooses among candidates by successive halving. Ask and Tell take turns until Ask has no more cells.
+// Race chooses among candidates by successive halving. Ask and Report take turns until Ask has no more cells.
 type Race struct {
 	limits []Limit
 	order  []int // windows, in the order in which they are taken

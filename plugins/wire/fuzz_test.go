@@ -83,7 +83,7 @@ func FuzzEdit(f *testing.F) {
 		for _, want := range [][]core.JobID{{5, 1, 2}, widen[core.JobID](list), {2, 3}} {
 			steps, inserted := sender.Encode(want)
 			if got, err := receiver.Apply(steps, inserted); err != nil || !slices.Equal(got, want) {
-				t.Fatalf("told %v, heard %v, error %v", want, got, err)
+				t.Fatalf("got %v, heard %v, error %v", want, got, err)
 			}
 		}
 	})

@@ -164,14 +164,14 @@ func TestSuiteCatches(t *testing.T) {
 				o.NowSeconds = -1
 			}
 		}), "time went back"},
-		"a round that is late": {"wakes when told to", wakes(func(w *core.Wake) { w.BySeconds++ }), "due at"},
-		"a round that is early": {"wakes when told to", wakes(func(w *core.Wake) {
+		"a round that is late": {"wakes when asked to", wakes(func(w *core.Wake) { w.BySeconds++ }), "due at"},
+		"a round that is early": {"wakes when asked to", wakes(func(w *core.Wake) {
 			w.BySeconds = math.Min(w.BySeconds, math.Floor(w.BySeconds)-0.5)
 		}), "due at"},
 		"a round beside the grid": {"wakes on the grid", wakes(func(w *core.Wake) { w.IntervalSeconds, w.OnEvents = 0, true }), "due at"},
 		"an event of the future": {"a job runs to its end", observes(func(_ *broken, o *core.Observation) {
 			o.Events[0].AtSeconds = o.NowSeconds + 1
-		}), "is told at"},
+		}), "is reported at"},
 		"an event of the past": {"a job runs to its end", observes(func(b *broken, o *core.Observation) {
 			if b.calls > 1 {
 				o.Events[len(o.Events)-1].AtSeconds = -1
@@ -312,7 +312,7 @@ func TestSuiteCatches(t *testing.T) {
 			targets[0].Nodes += 2
 			return round, targets
 		}}, "nodes, want at most 3"},
-		"shares that are none":         {"shares: jobs are on a device together", &broken{shares: true}, "is told with the share <nil>, want &{334 }"},
+		"shares that are none":         {"shares: jobs are on a device together", &broken{shares: true}, "is reported with the share <nil>, want &{334 }"},
 		"a device that is not shared":  {"shares: jobs take turns on a device", &broken{shares: true}, "apply"},
 		"the part of one that stopped": {"shares: a job takes the place of one of several", &broken{shares: true}, "apply"},
 		"capabilities that change":     {"capabilities stay", &broken{}, "capabilities were"},

@@ -32,9 +32,9 @@ type Options struct {
 	Scripts map[string]Script // by job name; a job without one finishes
 	// StopSeconds is how long Apply waits for the jobs that it stops. They work on meanwhile, and may end before.
 	StopSeconds float64
-	// TellAgain is the share of the observations that repeat events. It needs Rand.
-	TellAgain float64
-	Rand      *rand.Rand // source of what TellAgain leaves to chance
+	// RepeatShare is the share of the observations that repeat events. It needs Rand.
+	RepeatShare float64
+	Rand        *rand.Rand // source of what RepeatShare leaves to chance
 	// StallSeconds is how long no job may run, start or be submitted and no node of a pool be ready first before nothing more is
 	// expected; 0 for an hour.
 	StallSeconds float64
@@ -302,7 +302,7 @@ func (b *Backend) observe(now float64) core.Observation {
 	b.journal.BeginRound()
 	b.seen = &journal.Seen{NowSeconds: now, Events: journal.Events(fresh), Sharing: b.cluster.Sharing.String()}
 	seen := core.Observation{NowSeconds: now, Events: fresh}
-	if r := b.options.Rand; b.options.TellAgain > 0 && r.Float64() < b.options.TellAgain {
+	if r := b.options.Rand; b.options.RepeatShare > 0 && r.Float64() < b.options.RepeatShare {
 		earlier := b.told[r.IntN(len(b.told)+1):]
 		seen.Events = slices.Concat(earlier[:r.IntN(len(earlier)+1)], fresh, fresh[r.IntN(len(fresh)+1):])
 	}

@@ -25,9 +25,9 @@ func TestConformance(t *testing.T) {
 		unit    float64
 	}{
 		"plain":            {fake.Options{}, 1},
-		"tells again":      {fake.Options{TellAgain: 0.7}, 1},
+		"tells again":      {fake.Options{RepeatShare: 0.7}, 1},
 		"stops take long":  {fake.Options{StopSeconds: 0.03}, 0.02},
-		"stops take a bit": {fake.Options{StopSeconds: 0.005, TellAgain: 0.7}, 0.02},
+		"stops take a bit": {fake.Options{StopSeconds: 0.005, RepeatShare: 0.7}, 0.02},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestDevicesAreGivenAwayOnce(t *testing.T) {
 }
 
 func TestTellsAgain(t *testing.T) {
-	b := fake.Open(nodes(), jobs(1, 1, 1, 1, 1, 1), fake.Options{TellAgain: 1, Rand: rand.New(rand.NewPCG(1, 2))})
+	b := fake.Open(nodes(), jobs(1, 1, 1, 1, 1, 1), fake.Options{RepeatShare: 1, Rand: rand.New(rand.NewPCG(1, 2))})
 	times := map[string]int{}
 	for id := range core.JobID(6) {
 		for _, e := range nextEvents(t, b) {

@@ -350,12 +350,12 @@ func TestMembersLost(t *testing.T) {
 			tc.lose(p, pods)
 			if !tc.shrunk {
 				if e := p.hears(core.JobInterrupted, "train"); e.Cause != tc.cause || e.Progress != 7 {
-					t.Errorf("told %v with progress %v, want %v and that of the checkpoint", e.Cause, e.Progress, tc.cause)
+					t.Errorf("got %v with progress %v, want %v and that of the checkpoint", e.Cause, e.Progress, tc.cause)
 				}
 				return
 			}
 			if e := p.hears(core.JobShrunk, "train"); e.Cause != tc.cause || core.Replicas(e.Seats) != 2 || e.Progress < 9 {
-				t.Errorf("told %+v", e)
+				t.Errorf("got %+v", e)
 			}
 			left := 0
 			if tc.min == 2 {

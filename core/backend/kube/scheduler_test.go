@@ -145,7 +145,7 @@ func (s *scheduler) news() []string {
 func (s *scheduler) wantNews(want ...string) {
 	s.rig.Helper()
 	if got := s.news(); !slices.Equal(got, want) {
-		s.rig.Errorf("told %q, want %q", got, want)
+		s.rig.Errorf("got %q, want %q", got, want)
 	}
 }
 

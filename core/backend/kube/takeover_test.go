@@ -185,7 +185,7 @@ func TestTakeover(t *testing.T) {
 	second.hears("job_finished new")
 	for _, event := range []string{"job_submitted runs held", "job_submitted ends held", "job_submitted waits", "job_submitted new", "job_started runs"} {
 		if count := len(slices.DeleteFunc(second.messages(), func(e string) bool { return e != event })); count != 1 {
-			t.Errorf("told %q %d times, want once: %q", event, count, second.messages())
+			t.Errorf("got %q %d times, want once: %q", event, count, second.messages())
 		}
 	}
 	for _, p := range r.podsOf("runs") {

@@ -123,7 +123,7 @@ func TestDevicePluginStartsAnewWhileNobodyLed(t *testing.T) {
 	r.becomes("waits", trainingjob.Running)
 	for _, e := range next.messages() {
 		if strings.HasPrefix(e, "job_interrupted") {
-			t.Errorf("told %q", e)
+			t.Errorf("got %q", e)
 		}
 	}
 	r.edit("waits", `{"spec":{"suspend":true}}`)
