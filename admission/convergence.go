@@ -15,7 +15,7 @@ type ConvergenceConfig struct {
 	// Change is the largest relative difference between two reports at which a job stands still.
 	Change float64 `config:"change" doc:"it stands still while each report differs from the one before by at most this part of that" min:"0" max:"1"`
 	// Reports is how many reports in a row must stand still.
-	Reports int `config:"reports" doc:"how many reports in a row are to stand still" min:"1" max:"1000"`
+	Reports int `config:"reports" doc:"how many reports in a row must show no improvement" min:"1" max:"1000"`
 }
 
 // NewConvergence ends jobs that hardly get better any more: owners ask for more epochs than their jobs need.

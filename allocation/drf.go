@@ -20,7 +20,7 @@ const (
 // DRFConfig configures NewDRF.
 type DRFConfig struct {
 	// By says whose dominant shares are compared: those of tenants, or of single jobs.
-	By string `config:"by" doc:"tenant: the tenant with the smallest dominant share by its weight has its next job served, again and again; job: the job that wants the smallest dominant share comes first, whoever has what" enum:"job|tenant"`
+	By string `config:"by" doc:"tenant: the tenant with the smallest dominant share by its weight has its next job served, again and again; job: the job that wants the smallest dominant share comes first, regardless of what jobs hold" enum:"job|tenant"`
 	// Tenants are weights of single tenants; all others have weight 1.
 	Tenants []TenantWeight `config:"tenants" doc:"weights of single tenants; all others have weight 1"`
 	// Queue says what happens to the jobs behind one that does not fit; see package queue.
@@ -66,7 +66,7 @@ func NewDRF() core.Factory[core.Allocator] {
 		Type:    "drf",
 		Summary: "dominant resource fairness, by tenant or by job",
 		Description: "The dominant share is the largest part of the cluster's devices, CPUs or memory, of those that are counted. By tenant, the tenant with the smallest one by its weight has its " +
-			"next job served until nothing is left; by job, who wants the smallest one comes first, whoever has what. Preemptive; ties go to the job submitted first.",
+			"next job served until nothing is left; by job, who wants the smallest one comes first, regardless of what jobs hold. Preemptive; ties go to the job submitted first.",
 		Source: "DRF, NSDI'11; Synergy, OSDI'22 (by job)",
 	}, DRFConfig{By: drfByTenant, Queue: queue.Backfill}, func(c DRFConfig, _ core.Settings) (core.Allocator, error) {
 		p := &drf{byTenant: c.By == drfByTenant, weights: map[string]float64{}, ranks: map[string]int{}, walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)}}

@@ -36,8 +36,8 @@ type File struct {
 	// Backend: the world the scheduler acts on.
 	Backend Part `config:"backend" doc:"the world the scheduler acts on"`
 
-	// Synthesizer: a choice between compositions while the run goes on.
-	Synthesizer Synthesizer `config:"synthesizer" doc:"a choice between compositions while the run goes on; none without candidates"`
+	// Synthesizer: a choice between compositions while the run is in progress.
+	Synthesizer Synthesizer `config:"synthesizer" doc:"a choice between compositions while the run is in progress; none without candidates"`
 
 	// Output: what a run leaves behind.
 	Output Output `config:"output" doc:"what a run leaves behind"`

@@ -167,7 +167,7 @@ func (l *loader) noteSharing(c *Config) {
 		return
 	}
 	if c.Cluster.MaxOwners == 1 {
-		l.note(c, "cluster.max_owners", "2 or more let them", "nobody shares a device: at most one job may be on it")
+		l.note(c, "cluster.max_owners", "2 or more let them", "no jobs share a device: at most one job may be on it")
 		return
 	}
 	a, p := c.Allocation, c.Placement
@@ -179,7 +179,7 @@ func (l *loader) noteSharing(c *Config) {
 	if packing := typesThat(l.catalog.Placement, func(i *core.Info) bool { return i.Packs }); packing != "" {
 		hint += "; placements that do by themselves: " + packing
 	}
-	l.note(c, "cluster.sharing", hint, "nobody shares a device: %q puts no jobs on devices together", a.ID)
+	l.note(c, "cluster.sharing", hint, "no jobs share a device: %q puts no jobs on devices together", a.ID)
 }
 
 // unknown reports whether nothing is known of what a policy does: it is a plugin's, or missing.
@@ -242,7 +242,7 @@ func (l *loader) noteUnused(c *Config) {
 	for i, s := range c.Admission {
 		if _, cellular := s.Config.(virtualClusters); cellular {
 			l.note(c, fmt.Sprintf("pipeline.admission[%d].type", i), "take the placement cells, with the same tenants",
-				"%q admits jobs to cells that nobody keeps for them: %q seats them anywhere", s.ID, c.Placement.ID)
+				"%q admits jobs to cells that no placement reserves for them: %q seats them anywhere", s.ID, c.Placement.ID)
 		}
 	}
 }

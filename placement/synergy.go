@@ -38,7 +38,7 @@ func NewSynergy() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "synergy",
 		Summary: "whole devices, with CPUs and memory by how sensitive each job is to them",
-		Description: "With tune nobody is slower than with the part of the CPUs and the memory that belongs to its devices, and who gains by more has more while it is there. " +
+		Description: "With tune no job is slower than with the part of the CPUs and the memory that belongs to its devices, and who gains by more has more while it is there. " +
 			"Jobs without a known sensitivity want what they ask for. The reason of a pending job names what is short: devices, CPUs or memory. Needs cluster.count_resources. O(grants × nodes) a round.",
 		Source: "Synergy, OSDI'22",
 		Counts: true, Divides: true,

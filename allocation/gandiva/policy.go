@@ -27,7 +27,7 @@ type Config struct {
 	// Pairs says which jobs are tried together on devices: least_used, random or none.
 	Pairs string `config:"pairs" doc:"which jobs are tried together on devices while some wait: least_used, those that use least of their devices, until all have some; random, as many as a draw of pairs yields, as in the imitation of Gavel's; or none" enum:"least_used|random|none"`
 	// GrowShrink gives idle devices of their node to elastic jobs while nobody waits.
-	GrowShrink bool `config:"grow_shrink" doc:"while nobody waits, jobs on one node that can run with more replicas than they request take its idle devices; they give them back when somebody does"`
+	GrowShrink bool `config:"grow_shrink" doc:"while no job waits, jobs on one node that can run with more replicas than they request take its idle devices; they give them back when a job waits"`
 }
 
 // LeastTurn is the slice.

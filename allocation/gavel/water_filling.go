@@ -51,7 +51,7 @@ func NewWaterFilling() core.Factory[core.Allocator] {
 		Type:    "gavel_water_filling",
 		OneType: true,
 		Summary: "max-min fairness at every level, for jobs or for tenants and their jobs",
-		Description: "Raises the throughput of all jobs together, each against its equal share, freezes those that can rise no more, and goes on with the others. " +
+		Description: "Raises the throughput of all jobs together, each against its equal share, freezes those that can rise no more, and continues with the others. " +
 			"Tenants divide the cluster by weight, and their jobs a tenant's part by weight or in order of submission.",
 		Source: source + ", section 4.3",
 	}, WaterFillingConfig{Rounds: defaults}, func(c WaterFillingConfig, s core.Settings) (core.Allocator, error) {

@@ -38,9 +38,9 @@ type Config struct {
 	// LargestPacked is the most replicas of jobs that are packed.
 	LargestPacked int `config:"largest_packed" doc:"most replicas of jobs that are packed" min:"0"`
 	// OffBelow turns packing off while fewer jobs than this are submitted in ten minutes; 0 for always on.
-	OffBelow float64 `config:"off_below" doc:"nobody is packed while fewer jobs than this were submitted in ten minutes, on average over the last hour; 0 for always, Lucid's is 2" min:"0"`
+	OffBelow float64 `config:"off_below" doc:"no job is packed while fewer jobs than this were submitted in ten minutes, on average over the last hour; 0 for always, Lucid's is 2" min:"0"`
 	// Queue says what happens to the jobs behind one that does not fit; see package queue.
-	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit while nobody is packed: backfill lets them pass, blocking makes them wait; otherwise they pass" enum:"backfill|blocking"`
+	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit while no job is packed: backfill lets them pass, blocking makes them wait; otherwise they pass" enum:"backfill|blocking"`
 	// StepTimes reads the true step times and steps left of a profiled job where elasticity gives no curve.
 	StepTimes bool `config:"step_times" doc:"read the true step times and steps left of a profiled job without a curve from elasticity"`
 }

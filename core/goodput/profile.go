@@ -29,7 +29,7 @@ type Profile struct {
 	// Noise is the gradient noise scale over a training: linear between the points, constant outside.
 	Noise []NoisePoint `config:"noise" required:"true" doc:"gradient noise scale over a training, linear between points and constant outside"`
 	// Sensitivity is the speed by CPUs and memory; zero where it is unknown or they make no difference.
-	Sensitivity Sensitivity `config:"sensitivity" doc:"speed by CPUs and memory; left out: none makes a difference, or nobody knows"`
+	Sensitivity Sensitivity `config:"sensitivity" doc:"speed by CPUs and memory; left out: none makes a difference, or it is unknown"`
 	// Residuals say how well the parameters fit what was measured.
 	Residuals Residuals `config:"residuals" doc:"how well the parameters fit what was measured"`
 }

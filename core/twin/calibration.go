@@ -125,9 +125,9 @@ func leastBand(v *core.View) float64 {
 func (f *Forecast) addNotes(v *core.View, ended int) {
 	switch {
 	case ended == 0:
-		f.Notes = append(f.Notes, "no job that was forecast has ended yet: the bands rest on what is drawn alone")
+		f.Notes = append(f.Notes, "no job that was forecast has ended yet: the intervals rest on simulated futures alone")
 	case ended < priorJobs:
-		f.Notes = append(f.Notes, fmt.Sprintf("the bands of ends rest on what is drawn more than on what happened: of earlier forecasts, only those of %d jobs can be judged", ended))
+		f.Notes = append(f.Notes, fmt.Sprintf("the intervals of ends rest on simulated futures more than on what happened: of earlier forecasts, only those of %d jobs can be judged", ended))
 	}
 	undeclared, never := 0, 0
 	for i := range f.Jobs {

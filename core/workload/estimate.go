@@ -59,7 +59,7 @@ func (e Estimate) Apply(w *Workload, seed uint64) (*Workload, error) {
 		return nil, core.Diagnostics{{Path: "estimate", Summary: "the workload has no list of jobs: it submits them by what becomes of earlier ones", Hint: "leave it out: policies then know their true work"}}
 	}
 	if w.Open {
-		return nil, core.Diagnostics{{Path: "estimate", Summary: "the workload has no jobs of its own: those that are submitted while the run goes on say what is known of them"}}
+		return nil, core.Diagnostics{{Path: "estimate", Summary: "the workload has no jobs of its own: those that are submitted while the run is in progress say what is known of them"}}
 	}
 	var missing []*Job
 	jobs := slices.Clone(w.Jobs)

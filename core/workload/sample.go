@@ -52,7 +52,7 @@ func (s Sample) Apply(w *Workload, seed uint64) (*Workload, error) {
 		return nil, sampleProblem("", "the workload has no list of jobs to choose from: it submits them by what becomes of earlier ones", "leave it out")
 	}
 	if w.Open {
-		return nil, sampleProblem("", "the workload has no jobs of its own to choose from: they are submitted while the run goes on", "")
+		return nil, sampleProblem("", "the workload has no jobs of its own to choose from: they are submitted while the run is in progress", "")
 	}
 	jobs, span, err := s.Window.of(w.Jobs)
 	if err == nil {

@@ -224,7 +224,7 @@ func (t *Twin) choiceNotes() []string {
 	if len(a) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%q is taken to decide from now on: when other candidates of the synthesizer take over is not foreseen", a[t.deciding].Name)}
+	return []string{fmt.Sprintf("%q is taken to decide from now on: when other candidates of the synthesizer take over is not forecast", a[t.deciding].Name)}
 }
 
 // PoliciesOf are second instances of the policies of a config, which keep nothing of what they learn.

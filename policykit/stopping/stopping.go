@@ -43,7 +43,7 @@ const (
 	Stop
 )
 
-var actionNames = [...]string{"go on", "wait", "stop"}
+var actionNames = [...]string{"continue", "wait", "stop"}
 
 func (a Action) String() string { return actionNames[min(int(a), len(actionNames)-1)] }
 

@@ -54,7 +54,7 @@ func misfit(job *workload.Job, c *core.Cluster) string {
 	var all core.Capacity
 	all.Count(c)
 	if capacity, _ := all.For(c, spec); spec.MinReplicas > capacity {
-		return engine.Misfit(job, c, spec.MinReplicas, capacity).Summary + "; the next round will reject it, unless nodes are to join"
+		return engine.Misfit(job, c, spec.MinReplicas, capacity).Summary + "; the next round will reject it, unless nodes will join"
 	}
 	return fmt.Sprintf("job %q needs %d devices, and the nodes that are there have %d that it can run on; it waits for nodes of a pool%s",
 		spec.Name, spec.MinReplicas, present, whenEnough(spec, &there, c))

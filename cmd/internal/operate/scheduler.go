@@ -50,7 +50,7 @@ type serveFlags struct {
 }
 
 func (f *serveFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.listen, "listen", "", "take orders on this HOST:PORT, too, from whoever shows a certificate of --tls-ca")
+	c.Flags().StringVar(&f.listen, "listen", "", "take orders on this HOST:PORT, too, from any client with a certificate of --tls-ca")
 	f.tlsFlags.register(c, "listen", "the scheduler")
 }
 

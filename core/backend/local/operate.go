@@ -101,7 +101,7 @@ func (b *Backend) SubmitJobs(ctx context.Context, jobs []workload.Job) error {
 		for i := range jobs {
 			spec := &jobs[i].Spec
 			if there, err := b.job(spec.Name); err != nil || there.Spec.Experiment != spec.Experiment {
-				return errors.Join(err, fmt.Errorf("the name %q is taken by a job that somebody else submitted", spec.Name))
+				return errors.Join(err, fmt.Errorf("the name %q is taken by a job of another submission", spec.Name))
 			}
 		}
 		return nil

@@ -295,8 +295,8 @@ func (w writer) forecast(f *metrics.Forecast) {
 		name   string
 		judged metrics.Judged
 	}{{"start", f.Starts}, {"end", f.Ends}} {
-		w.gauge("forecast_bands_judged", "Bands of earlier forecasts of which it is known whether they held.", float64(moment.judged.Bands), "moment", moment.name)
-		w.gauge("forecast_bands_held", "Those of them that held, which four of five are to.", float64(moment.judged.Held), "moment", moment.name)
+		w.gauge("forecast_bands_judged", "Intervals of earlier forecasts of which it is known whether they were right.", float64(moment.judged.Bands), "moment", moment.name)
+		w.gauge("forecast_bands_held", "Those of them that were right: four of five should be.", float64(moment.judged.Held), "moment", moment.name)
 	}
 	type labels struct{ job, moment string }
 	seen := make(map[labels]bool, len(f.Jobs))

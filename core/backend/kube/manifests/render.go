@@ -29,7 +29,7 @@ var (
 
 const hashAnnotation = "quartet.sched/config-sha256"
 
-// Render returns everything that installs the controller, as one stream of YAML in the order in which it is to be applied. The
+// Render returns everything that installs the controller, as one stream of YAML in the order in which it must be applied. The
 // same options give the same bytes. Bad options are reported together, as [core.Diagnostics].
 func Render(o Options) ([]byte, error) {
 	o = o.withDefaults()
