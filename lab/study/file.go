@@ -71,7 +71,7 @@ type Seeds struct {
 
 // Until says when there are enough seeds.
 type Until struct {
-	Metric    string `config:"metric" doc:"metric whose intervals must be narrow" required:"true"`                                             // metric whose intervals must be narrow
+	Metric    string `config:"metric" doc:"metric whose intervals must be narrow" required:"true"`                                               // metric whose intervals must be narrow
 	HalfWidth string `config:"half_width" doc:"half the width of the interval of every change against the baseline, such as 2%" required:"true"` // half the width of the interval of every change against the baseline
 	Most      int    `config:"most" doc:"seeds after which none is added" min:"1" max:"100000" required:"true"`                                  // number of seeds after which none is added
 
