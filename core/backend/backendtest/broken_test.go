@@ -305,7 +305,7 @@ func TestSuiteCatches(t *testing.T) {
 				}
 			}
 		}), "is not so that node 1 is draining"},
-		"a job that is not told":     {"nodes are taken away with notice", hides(core.JobInterrupted, func(*core.Event) bool { return true }), "was not told that it lost its devices"},
+		"a job that is not told":     {"nodes are taken away with notice", hides(core.JobInterrupted, func(*core.Event) bool { return true }), "no event says that job 0 lost its devices"},
 		"a job that is told less":    {"a node does not drain in time", hides(core.JobInterrupted, func(e *core.Event) bool { e.Cause = 0; return false }), "was interrupted for unknown"},
 		"a notice that is not given": {"nodes are taken away with notice", hides(core.NodeChanged, func(e *core.Event) bool { return e.Health == core.Draining }), "is gone at"},
 		"more nodes than the pool may have": {"a pipeline runs on pools", &broken{scale: func(_ *broken, round int, targets []core.PoolTarget) (int, []core.PoolTarget) {
