@@ -249,7 +249,7 @@ func TestSuiteCatches(t *testing.T) {
 		"a job ended early that keeps its devices": {"a job that is ended early lets go and is over", applies(func(_ *broken, changes []core.Change) []core.Change {
 			return slices.DeleteFunc(changes, func(c core.Change) bool { return c.Action == core.Finish && c.Job == 0 })
 		}), "apply"},
-		"a pause that is ignored": {"a paused job lets go, and goes on when it is started again", applies(func(_ *broken, changes []core.Change) []core.Change {
+		"a pause that is ignored": {"a paused job lets go, and resumes when it is started again", applies(func(_ *broken, changes []core.Change) []core.Change {
 			return slices.DeleteFunc(changes, func(c core.Change) bool { return c.Action == core.Pause })
 		}), "apply"},
 		"unknown jobs that are ignored": {"an unknown job is an error", applies(func(_ *broken, changes []core.Change) []core.Change {

@@ -28,7 +28,7 @@ var checks = []check{
 	{"a job is tuned", tunes},
 	{"a discarded job is over", discards},
 	{"a job that is ended early lets go and is over", finishes},
-	{"a paused job lets go, and goes on when it is started again", pauses},
+	{"a paused job lets go, and resumes when it is started again", pauses},
 	{"an unknown job is an error", refusesTheUnknown},
 	{"capabilities stay", keepsCapabilities},
 	{"closes twice", closesTwice},
