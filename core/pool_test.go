@@ -200,10 +200,10 @@ func TestRescale(t *testing.T) {
 		"nobody carries it out":         {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "p", Nodes: 6}}}, nobody: true},
 
 		"no opinion, and there are as many as there must be": {least: [2]int{4, 0}},
-		"no opinion, and there are fewer":                    {least: [2]int{5, 0}, want: []PoolTarget{{Pool: "p", Nodes: 5, Message: "it is to have 5 nodes at least"}}, by: "pipeline"},
-		"of another pool":                                    {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "q", Nodes: 2}}}, least: [2]int{5, 0}, want: []PoolTarget{{Pool: "q", Nodes: 2}, {Pool: "p", Nodes: 5, Message: "it is to have 5 nodes at least"}}},
-		"of another pool that stays":                         {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "q", Nodes: 1}}}, least: [2]int{5, 0}, want: []PoolTarget{{Pool: "p", Nodes: 5, Message: "it is to have 5 nodes at least"}}, by: "pipeline"},
-		"of all pools":                                       {least: [2]int{5, 2}, want: []PoolTarget{{Pool: "p", Nodes: 5, Message: "it is to have 5 nodes at least"}, {Pool: "q", Nodes: 2, Message: "it is to have 2 nodes at least"}}, by: "pipeline"},
+		"no opinion, and there are fewer":                    {least: [2]int{5, 0}, want: []PoolTarget{{Pool: "p", Nodes: 5, Message: "it must have 5 nodes at least"}}, by: "pipeline"},
+		"of another pool":                                    {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "q", Nodes: 2}}}, least: [2]int{5, 0}, want: []PoolTarget{{Pool: "q", Nodes: 2}, {Pool: "p", Nodes: 5, Message: "it must have 5 nodes at least"}}},
+		"of another pool that stays":                         {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "q", Nodes: 1}}}, least: [2]int{5, 0}, want: []PoolTarget{{Pool: "p", Nodes: 5, Message: "it must have 5 nodes at least"}}, by: "pipeline"},
+		"of all pools":                                       {least: [2]int{5, 2}, want: []PoolTarget{{Pool: "p", Nodes: 5, Message: "it must have 5 nodes at least"}, {Pool: "q", Nodes: 2, Message: "it must have 2 nodes at least"}}, by: "pipeline"},
 		"fewer, and nobody carries it out":                   {least: [2]int{5, 0}, nobody: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -176,7 +176,7 @@ type Forecast struct {
 	Held   int `json:"held,omitempty"`   // those of them that were right
 }
 
-// Band is where a moment lies with a probability of 80 %. One that is left out is not foreseen.
+// Band is where a moment lies with a probability of 80 %. One that is left out is not forecast.
 type Band struct {
 	Low    *metav1.Time `json:"low,omitempty"`    // lower end
 	Median *metav1.Time `json:"median,omitempty"` // half of the futures are earlier
