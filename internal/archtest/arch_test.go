@@ -95,7 +95,6 @@ var rooms = []room{
 var onlyIn = []struct{ prefix, folder string }{
 	{"github.com/spf13/cobra", "cmd"},
 	{"github.com/olekukonko/tablewriter", "cmd"},
-	{"github.com/schollz/progressbar", "cmd"},
 	{"github.com/spf13/viper", "configs"},
 	{"go.etcd.io/bbolt", "core/backend/local"},
 	{"github.com/NVIDIA/go-nvml", "core/backend/device"},
