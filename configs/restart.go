@@ -105,7 +105,7 @@ func (l *loader) plannedKey(stage, name string) string {
 	case "allocation":
 		defaults = defaultsOf(l.catalog.Allocation, name)
 	}
-	if p, plans := defaults.(core.PlansDeadlines); plans {
+	if p := core.ConfigAbilitiesOf(defaults).PlansDeadlines; p != nil {
 		_, key := p.PlannedOverhead()
 		return key
 	}

@@ -107,6 +107,8 @@ type Component[S any] struct {
 
 	// Stream is where the random stream of the policy is; nil where nobody knows. A second instance draws the same numbers from there.
 	Stream *rand.PCG
+
+	can Abilities // of the policy; the pipeline finds them out
 }
 
 // None is the Config of a component without settings.

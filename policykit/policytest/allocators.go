@@ -88,8 +88,8 @@ func Runs(replicas int) *coretest.JobBuilder {
 // StandsUntil returns how long the last answer of an allocator stands, the jobs of the view being as the round left them.
 func StandsUntil(t TB, policy core.Allocator, v *core.View, grants []core.Grant) float64 {
 	t.Helper()
-	steady, ok := policy.(core.Steady)
-	if !ok {
+	steady := core.AbilitiesOf(policy).Steady
+	if steady == nil {
 		t.Fatal("the policy cannot tell how long its answer stands")
 	}
 	standing := steady.Standing()
