@@ -73,6 +73,7 @@ type ConfigAbilities struct {
 	TakesTurns      TakesTurns      // how long a job that takes turns keeps its devices
 	NeedsInterval   NeedsInterval   // how often rounds must be held for turns to end in time
 	PlansDeadlines  PlansDeadlines  // what pause plans for deadlines count at a change of devices
+	CountsRestart   CountsRestart   // what pause the policy counts for every restart
 	CountsFractions CountsFractions // that the policy counts parts of devices
 }
 
@@ -81,6 +82,7 @@ func ConfigAbilitiesOf(config any) (a ConfigAbilities) {
 	a.TakesTurns, _ = config.(TakesTurns)
 	a.NeedsInterval, _ = config.(NeedsInterval)
 	a.PlansDeadlines, _ = config.(PlansDeadlines)
+	a.CountsRestart, _ = config.(CountsRestart)
 	a.CountsFractions, _ = config.(CountsFractions)
 	return a
 }

@@ -64,6 +64,7 @@ func TestAbilitiesOfConfigs(t *testing.T) {
 		"TakesTurns":      struct{ core.TakesTurns }{},
 		"NeedsInterval":   struct{ core.NeedsInterval }{},
 		"PlansDeadlines":  struct{ core.PlansDeadlines }{},
+		"CountsRestart":   struct{ core.CountsRestart }{},
 		"CountsFractions": counting{},
 	}
 	for name, config := range cases {

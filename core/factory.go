@@ -83,6 +83,12 @@ type PlansDeadlines interface {
 	PlannedOverhead() (overhead time.Duration, setting string)
 }
 
+// CountsRestart is implemented by the Config of an elasticity or a cluster scaler that counts one pause for every restart, whichever job it is of.
+type CountsRestart interface {
+	// CountedRestart is the pause that it counts, and the setting that says so.
+	CountedRestart() (pause time.Duration, setting string)
+}
+
 // New creates the component from a config that Decode returned.
 func (f Factory[S]) New(config any, s Settings) (S, error) { return f.build(config, s) }
 
