@@ -39,7 +39,7 @@ type Options struct {
 // Flag is a flag of the program that sets a value: problems with the value name it.
 type Flag struct {
 	Name string // such as "--name"
-	Set  string // path=value
+	Set  string // assignment path=value that the flag stands for
 }
 
 func (o Options) env(name string) (string, bool) {

@@ -10,7 +10,7 @@ import (
 // Info describes a component to its users. Its texts are what `policy list` and `policy describe` print.
 type Info struct {
 	Type         string       // name in configs, lower_snake_case
-	Summary      string       // one line
+	Summary      string       // what the component does, in one line
 	Description  string       // idea, deviations from the source, limits
 	Source       string       // paper, section or equation; empty for ideas of nobody in particular
 	Capabilities []Capability // that the backend must have
@@ -66,6 +66,7 @@ type TakesTurns interface {
 // CountsFractions is implemented by the Config of an allocator that counts parts of devices where jobs have parts, as queue.Walk does: others stop granting where the
 // devices would be used up if they were whole.
 type CountsFractions interface {
+	// CountsFractions does nothing: it marks the config.
 	CountsFractions()
 }
 
@@ -108,7 +109,7 @@ func (f Factory[S]) Needs(config any) []Capability {
 // Component is a constructed policy together with the id it is blamed and recorded under.
 type Component[S any] struct {
 	ID      string // stage and type, such as "allocation/las"
-	Policy  S      // component itself
+	Policy  S      // the policy itself, of the interface of its stage
 	OneType bool   // Info.OneType, of an allocator
 
 	// Stream is where the random stream of the policy is; nil where nobody knows. A second instance draws the same numbers from there.

@@ -59,6 +59,7 @@ type Report struct {
 
 // Observer sees each round after its changes were applied.
 type Observer interface {
+	// ObserveRound is called once a round. The report is valid until it returns; an error ends the run.
 	ObserveRound(r *Report) error
 }
 

@@ -28,7 +28,7 @@ type Snapshotter interface {
 
 // Learned is what a component had learned.
 type Learned struct {
-	Component string // id
+	Component string // id of the component that learned
 	Data      []byte // snapshot, in the form that the component chose
 }
 
@@ -47,10 +47,10 @@ type Decided struct {
 
 // Composition is stages and when they are asked.
 type Composition struct {
-	Stages   Stages       // that decide
+	Stages   Stages       // policies that decide
 	Options  RoundOptions // of its rounds
-	Identity string       // the same for compositions that decide alike
-	Config   string       // resolved
+	Identity string       // text that is equal for compositions that decide alike
+	Config   string       // resolved config, in YAML
 	Files    []FileRead   // that its components read when they were made
 	Why      string       // it takes over, in one sentence; empty for that the config was changed
 

@@ -17,7 +17,7 @@ type Takeover func(ctx context.Context, next *configs.Config) error
 
 // EarlierConfig is a config whose policies decided until those of another one took over.
 type EarlierConfig struct {
-	Config     string `json:"config"`      // resolved, YAML
+	Config     string `json:"config"`      // resolved config, in YAML
 	UntilRound int    `json:"until_round"` // the last that it decided; 0 for none
 }
 

@@ -14,8 +14,11 @@ import (
 
 // TB is the part of testing.TB and rapid.TB that the helpers use.
 type TB interface {
+	// Helper marks the function that calls it as a helper: failures are reported where that is called.
 	Helper()
+	// Errorf reports a failure; the test goes on.
 	Errorf(format string, args ...any)
+	// Fatal reports a failure and ends the test.
 	Fatal(args ...any)
 }
 
