@@ -20,8 +20,8 @@ func TestSoundBackendPasses(t *testing.T) {
 		unit    float64 // seconds
 	}{
 		"exact":            {fake.Options{}, 1},
-		"reports again":    {fake.Options{TellAgain: 0.7}, 1},
-		"stops take a bit": {fake.Options{StopSeconds: 0.005, TellAgain: 0.7}, 0.02},
+		"reports again":    {fake.Options{RepeatShare: 0.7}, 1},
+		"stops take a bit": {fake.Options{StopSeconds: 0.005, RepeatShare: 0.7}, 0.02},
 	} {
 		t.Run(name, func(t *testing.T) {
 			openPools := func(t testing.TB, w backendtest.World, pools []backend.Pool) core.Backend {
