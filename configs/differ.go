@@ -15,12 +15,13 @@ type Difference struct {
 	There string // value in the other config
 }
 
+// String words the difference as "path: value, there value".
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s, there %s", d.Path, orAbsent(d.Here), orAbsent(d.There))
 }
 
 // Differ lists how a resolved config differs from another, in the order of the keys, each as "path: value, there value".
-// Of a component of another type only the type is told. Where results go and which files are written is no difference.
+// Of a component of another type only the type is listed. Where results go and which files are written is no difference.
 func Differ(resolved, other []byte) ([]string, error) {
 	here, err := Leaves(resolved)
 	if err != nil {

@@ -39,7 +39,7 @@ type Options struct {
 // Flag is a flag of the program that sets a value: problems with the value name it.
 type Flag struct {
 	Name string // such as "--name"
-	Set  string // path=value
+	Set  string // assignment path=value that the flag stands for
 }
 
 func (o Options) env(name string) (string, bool) {
@@ -274,7 +274,8 @@ func (l *loader) checkCapabilities(c *Config) {
 		return
 	}
 	l.checkBackend(c, opener)
-	if _, real := opener.(backend.Durable); real && c.Sample.Load.By == workload.ByNodes && c.Sample.Load.Factor != 1 {
+	can := backend.OpenerAbilitiesOf(opener)
+	if can.Durable != nil && c.Sample.Load.By == workload.ByNodes && c.Sample.Load.Factor != 1 {
 		l.problem("sample.load.by", "%q has the machines it has; use thinning or compression", c.Backend.ID)
 	}
 	from := giver{id: c.Backend.ID, gives: slices.Clone(opener.Capabilities())}
@@ -293,10 +294,10 @@ func (l *loader) checkCapabilities(c *Config) {
 	needs(l, "pipeline.elasticity.cluster", c.Scaler, from)
 	l.checkShares(c, from)
 	l.noteScaler(c, opener)
-	l.noteTurns(c, opener)
+	l.noteTurns(c, can.Starting)
 	l.noteInterval(c)
 	l.noteRestart(c)
-	l.notePromises(c, opener)
+	l.notePromises(c, can.Starting)
 	l.noteSharing(c)
 }
 
@@ -337,7 +338,7 @@ func (l *loader) checkShares(c *Config, from giver) {
 		}
 		if p.Factory.Divides && !c.Cluster.CountResources {
 			l.report(path+".type", core.Diagnostics{{
-				Summary: fmt.Sprintf("%q divides CPUs and memory, which nobody counts", p.ID), Hint: "set cluster.count_resources to true",
+				Summary: fmt.Sprintf("%q divides CPUs and memory, which the cluster does not count", p.ID), Hint: "set cluster.count_resources to true",
 			}})
 		}
 	})
@@ -387,13 +388,13 @@ func each[S any](path string, s Selected[S], look func(path string, s Selected[S
 	}
 }
 
-// noteScaler tells when nothing carries out what a scaler decides, and when nobody sizes the pools that there are. That is no problem: a scaler
+// noteScaler says when nothing carries out what a scaler decides, and when nobody sizes the pools that there are. That is no problem: a scaler
 // can be watched deciding, and pools may be all that they need to be.
 func (l *loader) noteScaler(c *Config, opener backend.Opener) {
 	if c.Scaler.Factory.Type == noScaler && len(c.Cluster.Pools) > 0 {
 		c.Notes = append(c.Notes, core.Diagnostic{
 			Position: l.position("cluster.pools"), Path: "cluster.pools",
-			Summary: "nobody sizes the pools: they begin with start nodes, and get others only where they would have fewer than min; set pipeline.elasticity.cluster",
+			Summary: "no policy sizes the pools: they begin with start nodes, and get others only where they would have fewer than min; set pipeline.elasticity.cluster",
 		})
 	}
 	why := fmt.Sprintf("%q neither adds nor removes nodes", c.Backend.ID)

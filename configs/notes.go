@@ -16,11 +16,11 @@ func (l *loader) note(c *Config, path, hint, format string, args ...any) {
 	c.Notes = append(c.Notes, core.Diagnostic{Position: l.position(path), Path: path, Summary: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// noteTurns notes when jobs may take turns that are no longer than it takes them to start, so that they restart for ever.
-func (l *loader) noteTurns(c *Config, opener backend.Opener) {
-	starting, knows := opener.(backend.Starting)
-	turns, may := settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation).(core.TakesTurns)
-	if !knows || !may {
+// noteTurns notes when jobs may take turns that are no longer than it takes them to start, so that they restart for ever. starting
+// is nil for a backend that does not know how long jobs take to start.
+func (l *loader) noteTurns(c *Config, starting backend.Starting) {
+	turns := core.ConfigAbilitiesOf(settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation)).TakesTurns
+	if starting == nil || turns == nil {
 		return
 	}
 	least, setting, turn := turns.LeastTurn()
@@ -72,10 +72,10 @@ func turnHint(path string, start backend.Start) string {
 	return hint
 }
 
-// noteInterval tells when turns cannot end when they should, as rounds are too rare.
+// noteInterval says when turns cannot end when they should, as rounds are too rare.
 func (l *loader) noteInterval(c *Config) {
-	needs, has := settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation).(core.NeedsInterval)
-	if !has {
+	needs := core.ConfigAbilitiesOf(settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation)).NeedsInterval
+	if needs == nil {
 		return
 	}
 	longest, setting := needs.LongestInterval()
@@ -91,14 +91,14 @@ func (l *loader) noteInterval(c *Config) {
 	}
 }
 
-// notePromises tells when promised deadlines may be broken: nobody carries the plans out, or a change of devices takes longer than they count.
-func (l *loader) notePromises(c *Config, opener backend.Opener) {
+// notePromises says when promised deadlines may be broken: nobody carries the plans out, or a change of devices takes longer than they count.
+func (l *loader) notePromises(c *Config, starting backend.Starting) {
 	type planner struct{ id, path string }
 	var first planner
 	var counted []func(start backend.Start)
 	plans := func(by planner, config any) bool {
-		p, is := config.(core.PlansDeadlines)
-		if !is {
+		p := core.ConfigAbilitiesOf(config).PlansDeadlines
+		if p == nil {
 			return false
 		}
 		counted = append(counted, func(start backend.Start) {
@@ -126,7 +126,7 @@ func (l *loader) notePromises(c *Config, opener backend.Opener) {
 	if !plans(planner{a.ID, "pipeline.allocation"}, settingsOf(l, a, "pipeline.allocation", l.catalog.Allocation)) && told && a.ID != "" {
 		l.note(c, "pipeline.allocation.type", "take elasticflow", "promises of deadlines may be broken: %q promises by its plans, and %q keeps none", first.id, a.ID)
 	}
-	if starting, knows := opener.(backend.Starting); knows {
+	if starting != nil {
 		start := starting.LongestStart()
 		for _, tell := range counted {
 			tell(start)
@@ -157,7 +157,7 @@ func settingsOf[S any](l *loader, s Selected[S], path string, factories []core.F
 	return config
 }
 
-// noteSharing tells when jobs may take turns on a device and none ever will. Plugins do not tell whether they put jobs together; what they might do is no note.
+// noteSharing says when jobs may take turns on a device and none ever will. Plugins do not report whether they put jobs together; what they might do is no note.
 func (l *loader) noteSharing(c *Config) {
 	l.noteUnused(c)
 	if how, err := core.SharingOf(c.Cluster.Sharing); err == nil && how.Parts() {
@@ -167,7 +167,7 @@ func (l *loader) noteSharing(c *Config) {
 		return
 	}
 	if c.Cluster.MaxOwners == 1 {
-		l.note(c, "cluster.max_owners", "2 or more let them", "nobody shares a device: at most one job may be on it")
+		l.note(c, "cluster.max_owners", "2 or more let them", "no jobs share a device: at most one job may be on it")
 		return
 	}
 	a, p := c.Allocation, c.Placement
@@ -179,7 +179,7 @@ func (l *loader) noteSharing(c *Config) {
 	if packing := typesThat(l.catalog.Placement, func(i *core.Info) bool { return i.Packs }); packing != "" {
 		hint += "; placements that do by themselves: " + packing
 	}
-	l.note(c, "cluster.sharing", hint, "nobody shares a device: %q puts no jobs on devices together", a.ID)
+	l.note(c, "cluster.sharing", hint, "no jobs share a device: %q puts no jobs on devices together", a.ID)
 }
 
 // unknown reports whether nothing is known of what a policy does: it is a plugin's, or missing.
@@ -196,20 +196,20 @@ func typesThat[S any](factories []core.Factory[S], say func(*core.Info) bool) st
 	return strings.Join(types, ", ")
 }
 
-// noteWholeDevices tells when jobs have parts of devices, and an allocation stops granting where the devices would be used up if they were whole. What a plugin
+// noteWholeDevices says when jobs have parts of devices, and an allocation stops granting where the devices would be used up if they were whole. What a plugin
 // counts is its own matter.
 func (l *loader) noteWholeDevices(c *Config) {
 	a := c.Allocation
 	if a.ID == "" || a.Remote != nil && !a.Remote.Isolated {
 		return
 	}
-	if _, counts := settingsOf(l, a, "pipeline.allocation", l.catalog.Allocation).(core.CountsFractions); counts {
+	if core.ConfigAbilitiesOf(settingsOf(l, a, "pipeline.allocation", l.catalog.Allocation)).CountsFractions != nil {
 		return
 	}
 	var others []string
 	for _, f := range l.catalog.Allocation {
 		config, problems := f.Decode(nil)
-		if _, counts := config.(core.CountsFractions); counts && len(problems) == 0 {
+		if core.ConfigAbilitiesOf(config).CountsFractions != nil && len(problems) == 0 {
 			others = append(others, f.Type)
 		}
 	}
@@ -242,7 +242,7 @@ func (l *loader) noteUnused(c *Config) {
 	for i, s := range c.Admission {
 		if _, cellular := s.Config.(virtualClusters); cellular {
 			l.note(c, fmt.Sprintf("pipeline.admission[%d].type", i), "take the placement cells, with the same tenants",
-				"%q admits jobs to cells that nobody keeps for them: %q seats them anywhere", s.ID, c.Placement.ID)
+				"%q admits jobs to cells that no placement reserves for them: %q seats them anywhere", s.ID, c.Placement.ID)
 		}
 	}
 }

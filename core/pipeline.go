@@ -16,7 +16,7 @@ type Stages struct {
 	Admission  []Component[Admitter]    // all must admit a job
 	Allocation Component[Allocator]     // decides which jobs get how many devices
 	Placement  Component[Placer]        // decides which devices these are
-	Elasticity Component[Elasticity]    // tells what jobs do with devices, and tunes their batches
+	Elasticity Component[Elasticity]    // says what jobs do with devices, and tunes their batches
 	Scaler     Component[ClusterScaler] // Policy nil for none
 }
 
@@ -42,11 +42,11 @@ type Report struct {
 	DevicesUsed int // devices held after the changes, a shared one once
 	// Repeated says that an earlier scheduler held the round.
 	Repeated bool
-	// Resumed tells how the stages took over from others in this round; nil in all others.
+	// Resumed says how the stages took over from others in this round; nil in all others.
 	Resumed *Resumed
-	// Promises tells whether admission admits jobs with deadlines only if these will be met.
+	// Promises reports whether admission admits jobs with deadlines only if these will be met.
 	Promises bool
-	// Guarantees are what the allocator guarantees jobs by tier; the usual ones where it tells none.
+	// Guarantees are what the allocator guarantees jobs by tier; the usual ones where it declares none.
 	Guarantees Guarantees
 	// Scaled are the sizes of pools that the backend was given, by the id of the scaler in ScaledBy, which is "pipeline" where the scaler has no
 	// opinion on pools with fewer nodes than their least. Where a number of nodes was cut
@@ -54,12 +54,13 @@ type Report struct {
 	Scaled   []PoolTarget
 	ScaledBy string         // id of the scaler, or "pipeline"; empty where there is no scaler
 	Clamped  *ClampedTarget // number of nodes that the bounds did not allow; nil for none
-	// GapRatio is what the allocator certified of its answer; NaN when it was not asked, or could not tell.
+	// GapRatio is what the allocator certified of its answer; NaN when it was not asked, or did not know.
 	GapRatio float64
 }
 
 // Observer sees each round after its changes were applied.
 type Observer interface {
+	// ObserveRound is called once a round. The report is valid until it returns; an error ends the run.
 	ObserveRound(r *Report) error
 }
 
@@ -114,7 +115,7 @@ type PipelineOptions struct {
 
 // NewPipeline returns a pipeline over a cluster, whose Health fields it takes over.
 func NewPipeline(c *Cluster, s Stages, o PipelineOptions) *Pipeline {
-	p := &Pipeline{stages: s, rounds: o.Rounds, observers: o.Observers, stopwatch: o.Stopwatch, standing: Standing{UntilSeconds: math.Inf(1)}}
+	p := &Pipeline{stages: s.withAbilities(), rounds: o.Rounds, observers: o.Observers, stopwatch: o.Stopwatch, standing: Standing{UntilSeconds: math.Inf(1)}}
 	if p.stopwatch == nil {
 		p.stopwatch = func() time.Duration { return 0 }
 	}
@@ -122,7 +123,7 @@ func NewPipeline(c *Cluster, s Stages, o PipelineOptions) *Pipeline {
 	p.wakeOnReports, p.chooser, p.retryBackend = o.WakeOnReports, o.Chooser, o.RetryBackend
 	p.scaling, p.keepsDevices = o.Scaling, o.KeepDevices
 	p.state.init(c, o.Rounds)
-	p.state.decideBy(&s)
+	p.state.decideBy(&p.stages)
 	p.watchBy(o.Watchers)
 	return p
 }
@@ -135,7 +136,7 @@ func (p *Pipeline) watchBy(watchers []func(*Pipeline) Observer) {
 	}
 }
 
-// Run holds rounds until the backend has nothing more to tell, the context ends, or a component malfunctions.
+// Run holds rounds until the backend has nothing more to report, the context ends, or a component malfunctions.
 func (p *Pipeline) Run(ctx context.Context, b Backend) error {
 	p.resumption.open()
 	defer p.resumption.end()
@@ -182,13 +183,13 @@ func (p *Pipeline) Unfinished() []*Job {
 
 func (p *Pipeline) respond(ctx context.Context) error {
 	s, c := &p.state, &p.stages.Elasticity
-	if err := s.tellEnded(ctx, c.ID, c.Policy); err != nil {
+	if err := s.reportEnded(ctx, c.ID, c.can.Historian); err != nil {
 		return err
 	}
 	if len(s.stale) == 0 {
 		return nil
 	}
-	return s.ask(ctx, c.ID, c.Policy, nil, func() error {
+	return s.ask(ctx, c.ID, c.can.Recoverer, nil, func() error {
 		responses, err := c.Policy.Respond(ctx, &s.view, s.stale)
 		if err != nil {
 			return s.malfunction(c.ID, "respond", err)
@@ -227,15 +228,15 @@ func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
 			break
 		}
 		ended := len(s.report.Ended)
-		if err := s.ask(ctx, c.ID, c.Policy, nil, func() error {
-			verdicts, err := s.admission(ctx, c.Policy)
+		if err := s.ask(ctx, c.ID, c.can.Recoverer, nil, func() error {
+			verdicts, err := s.admission(ctx, c)
 			if err != nil {
 				return s.malfunction(c.ID, "admit", err)
 			}
-			if err := p.takeStanding(c.ID, c.Policy, 0); err != nil {
+			if err := p.takeStanding(c.ID, &c.can, 0); err != nil {
 				return err
 			}
-			s.expectReview(c.Policy)
+			s.expectReview(&c.can)
 			return s.takeVerdicts(c.ID, verdicts)
 		}); err != nil {
 			return false, err
@@ -255,7 +256,7 @@ func (p *Pipeline) admitters() iter.Seq2[int, *Component[Admitter]] {
 		for _, first := range [...]bool{true, false} {
 			for i := range p.stages.Admission {
 				c := &p.stages.Admission[i]
-				if _, reviews := c.Policy.(Reviewer); reviews != first {
+				if reviews := c.can.Reviewer != nil; reviews != first {
 					continue
 				}
 				if !yield(n, c) {
@@ -268,16 +269,15 @@ func (p *Pipeline) admitters() iter.Seq2[int, *Component[Admitter]] {
 }
 
 // admission asks an admitter, by the curves of the jobs if it looks at them.
-func (s *state) admission(ctx context.Context, policy Admitter) ([]Verdict, error) {
-	curves, looks := policy.(CurveAdmitter)
-	if !looks {
-		return policy.Admit(ctx, &s.view, s.asked)
+func (s *state) admission(ctx context.Context, c *Component[Admitter]) ([]Verdict, error) {
+	if c.can.CurveAdmitter == nil {
+		return c.Policy.Admit(ctx, &s.view, s.asked)
 	}
 	s.applying = s.applying[:0]
 	for _, j := range s.asked {
 		s.applying = append(s.applying, Candidate{Job: j, Response: s.responses[j.ID]})
 	}
-	return curves.AdmitCandidates(ctx, &s.view, s.candidates, s.applying)
+	return c.can.CurveAdmitter.AdmitCandidates(ctx, &s.view, s.candidates, s.applying)
 }
 
 func (p *Pipeline) allocate(ctx context.Context) error { return p.allocateTo(ctx, p.state.candidates) }
@@ -289,30 +289,22 @@ func (p *Pipeline) allocateTo(ctx context.Context, candidates []Candidate) error
 	if len(candidates) == 0 {
 		return nil
 	}
-	if err := s.ask(ctx, c.ID, c.Policy, (*mark).forgetGrant, func() (err error) {
-		if p.plan.Grants, err = askFor(ctx, c.Policy, &s.view, s.candidates, candidates); err != nil {
+	if err := s.ask(ctx, c.ID, c.can.Recoverer, (*mark).forgetGrant, func() (err error) {
+		if p.plan.Grants, err = c.can.allocate(ctx, c.Policy, &s.view, s.candidates, candidates); err != nil {
 			return s.malfunction(c.ID, "allocate", err)
 		}
 		if err := s.checkGrants(c.ID, p.plan.Grants); err != nil {
 			return err
 		}
-		if err := s.takeGap(c.ID, c.Policy); err != nil {
+		if err := s.takeGap(c.ID, c.can.Certifier); err != nil {
 			return err
 		}
-		return p.takeStanding(c.ID, c.Policy, len(p.plan.Grants))
+		return p.takeStanding(c.ID, &c.can, len(p.plan.Grants))
 	}); err != nil {
 		return err
 	}
-	s.askGuarantees(c.Policy)
+	s.askGuarantees(c.can.Guarantor)
 	return nil
-}
-
-// askFor asks an allocator about some of the candidates, or all.
-func askFor(ctx context.Context, a Allocator, v *View, all, some []Candidate) ([]Grant, error) {
-	if of, tells := a.(SomeAllocator); tells && len(some) > 0 && &some[0] != &all[0] {
-		return of.AllocateSome(ctx, v, all, some)
-	}
-	return a.Allocate(ctx, v, some)
 }
 
 func (p *Pipeline) place(ctx context.Context) error {
@@ -330,7 +322,7 @@ func (p *Pipeline) seat(ctx context.Context) error {
 	if len(p.plan.Grants) == 0 {
 		return nil
 	}
-	if err := s.ask(ctx, c.ID, c.Policy, (*mark).forgetSeats, func() error {
+	if err := s.ask(ctx, c.ID, c.can.Recoverer, (*mark).forgetSeats, func() error {
 		seating, err := c.Policy.Place(ctx, &s.view, p.plan.Grants)
 		if err != nil {
 			return s.malfunction(c.ID, "place", err)
@@ -342,7 +334,7 @@ func (p *Pipeline) seat(ctx context.Context) error {
 		if err := s.checkSeating(c.ID, p.plan.Grants, seating); err != nil {
 			return err
 		}
-		return p.takeStanding(c.ID, c.Policy, 0)
+		return p.takeStanding(c.ID, &c.can, 0)
 	}); err != nil {
 		return err
 	}
@@ -353,17 +345,17 @@ func (p *Pipeline) tune(ctx context.Context) error {
 	s, c := &p.state, &p.stages.Elasticity
 	p.plan.Tunings, p.plan.Cluster = p.plan.Tunings[:0], ClusterTarget{}
 	if len(p.plan.Placements) > 0 {
-		if err := s.ask(ctx, c.ID, c.Policy, (*mark).forgetTuning, func() (err error) {
+		if err := s.ask(ctx, c.ID, c.can.Recoverer, (*mark).forgetTuning, func() (err error) {
 			if p.plan.Tunings, err = c.Policy.Tune(ctx, &s.view, p.plan.Placements); err != nil {
 				return s.malfunction(c.ID, "tune", err)
 			}
 			if err := s.checkTunings(c.ID, p.plan.Tunings); err != nil {
 				return err
 			}
-			if err := p.takeStanding(c.ID, c.Policy, 0); err != nil { // not after Respond, which is asked about few jobs
+			if err := p.takeStanding(c.ID, &c.can, 0); err != nil { // not after Respond, which is asked about few jobs
 				return err
 			}
-			p.takeRevision(c.Policy)
+			p.takeRevision(&c.can)
 			return nil
 		}); err != nil {
 			return err
@@ -378,14 +370,14 @@ func (p *Pipeline) scale(ctx context.Context) error {
 		return nil
 	}
 	p.plan.Candidates = s.shown()
-	return s.ask(ctx, c.ID, c.Policy, nil, func() (err error) {
+	return s.ask(ctx, c.ID, c.can.Recoverer, nil, func() (err error) {
 		if p.plan.Cluster, err = c.Policy.Scale(ctx, &s.view, &p.plan); err != nil {
 			return s.malfunction(c.ID, "scale", err)
 		}
 		if err := s.checkTarget(c.ID, p.plan.Cluster); err != nil {
 			return err
 		}
-		return p.takeStanding(c.ID, c.Policy, 0)
+		return p.takeStanding(c.ID, &c.can, 0)
 	})
 }
 

@@ -29,6 +29,7 @@ const (
 
 var actionNames = [...]string{"start", "stop", "move", "tune", "discard", "finish", "pause"}
 
+// String returns the name of the action, such as "start".
 func (a Action) String() string { return name(actionNames[:], int(a)) }
 
 // Change is one difference between the plan and what runs. The backend applies changes in order; stops come first. A round
@@ -59,7 +60,7 @@ const (
 	JobFinished                     // all work is done
 	JobFailed                       // the job ended without finishing
 	NodeChanged                     // the health of a node changed
-	JobInterrupted                  // a running job lost its devices, and waits again; Cause tells why
+	JobInterrupted                  // a running job lost its devices, and waits again; Cause says why
 	JobSubmitted
 	JobCancelled    // nobody wants the job any more
 	NodeAdded       // a node joined; its id is the next one
@@ -78,6 +79,7 @@ var eventNames = [...]string{
 	"job_reported",
 }
 
+// String returns the name of the kind, such as "job_finished".
 func (k EventKind) String() string { return name(eventNames[:], int(k)) }
 
 // OfNode reports whether events of the kind are about a node, not about a job.
@@ -95,19 +97,19 @@ const (
 
 // Event is something that happened on the backend since the round before.
 type Event struct {
-	// ID is 0 from a backend that tells each event once. One that may tell an event again numbers its events in the order
-	// in which it tells them first, and tells an event again under the same number: the pipeline skips what is not above
+	// ID is 0 from a backend that delivers each event once. One that may deliver an event again numbers its events in the order
+	// in which it delivers them first, and delivers an event again under the same number: the pipeline skips what is not above
 	// the highest number it has taken.
 	ID uint64
 
-	Kind      EventKind  // what happened
+	Kind      EventKind  // what happened to the job or node
 	AtSeconds float64    // moment, in seconds of the run
 	Job       JobID      // that it happened to, for kinds of jobs
-	Spec      *JobSpec   // JobSubmitted, JobChanged
+	Spec      *JobSpec   // of JobSubmitted and JobChanged: the job as it is specified now
 	Held      *Held      // JobSubmitted: of a job that was there before; nil for all others
-	Added     *AddedNode // NodeAdded
+	Added     *AddedNode // of NodeAdded: the node that joined
 	Node      NodeID     // NodeChanged, NodeAdded, NodeRemoved
-	Health    Health     // NodeChanged
+	Health    Health     // of NodeChanged: the health that the node has now
 	Unusable  DeviceSet  // NodeChanged: see Node.Unusable
 	Seats     []Seat     // JobShrunk: those left. DevicesReleased: those let go of
 
@@ -115,7 +117,7 @@ type Event struct {
 	// grows with Rate.
 	Progress, Rate, FromSeconds float64
 	StepsLeft                   float64 // NaN when unknown; of JobSubmitted, too
-	// Slowed is the part of its rate alone, 0..1, that a job loses from FromSeconds on to those on its devices, as far as the backend can tell: of
+	// Slowed is the part of its rate alone, 0..1, that a job loses from FromSeconds on to those on its devices, as far as the backend knows: of
 	// JobProgressed. It is for people: no decision depends on it.
 	Slowed float64 `json:",omitempty"`
 
@@ -124,31 +126,31 @@ type Event struct {
 	Message string
 	// Cause is why, of a job that was interrupted or failed. Absent, it is CauseUnknown.
 	Cause Cause
-	// Early is why a job that finished was ended before its work was done, with the progress that it tells; NoReason where it came to its own end.
+	// Early is why a job that finished was ended before its work was done, with the progress that it reports; NoReason where it came to its own end.
 	Early Reason `json:",omitempty"`
 
-	// Checkpointing is whether the job keeps what it did when its replicas end, as far as the backend can tell: of JobSubmitted and JobProgressed. It is for forecasts: no
+	// Checkpointing is whether the job keeps what it did when its replicas end, as far as the backend knows: of JobSubmitted and JobProgressed. It is for forecasts: no
 	// decision depends on it.
 	Checkpointing Checkpointing `json:",omitzero"`
 
-	Measurement Measurement // JobMeasured
-	Gradients   Gradients   // JobMeasured
+	Measurement Measurement // of JobMeasured: what was measured of an iteration
+	Gradients   Gradients   // of JobMeasured: what is known of the gradients
 
 	// Metric, Step and Value are what a job reported: see Series. Step is not negative; of JobReported.
 	Metric      string  `json:",omitempty"`
-	Step, Value float64 `json:",omitempty"` // of JobReported
+	Step, Value float64 `json:",omitempty"` // of JobReported: the optimizer step, and the value of the metric at it
 }
 
 // AddedNode is a node that joins. Its type may be new to the cluster.
 type AddedNode struct {
 	Name           string    // unique among the nodes that are not gone
 	Accelerator    string    // name of the type of its devices
-	Devices        int       // 1..MaxDevicesPerNode
+	Devices        int       // number of devices, from 1 to MaxDevicesPerNode
 	CPUs           float64   // cores; 0 when unknown
 	MemoryGB       float64   // main memory in GB; 0 when unknown
 	DeviceMemoryGB float64   `json:",omitempty"` // of each device; 0 when unknown
 	Rack           string    // name of its rack; empty when unknown
-	Health         Health    // not Gone
+	Health         Health    // health of the node as it joins, any but Gone
 	Unusable       DeviceSet // devices that are broken, or held by others
 	Pool           string    // that the node belongs to; empty for none
 	// ExpectedSeconds is when it should be ready, of one that is being provisioned; 0 when nobody knows.
@@ -167,6 +169,6 @@ type Held struct {
 	Attained    float64       // device-seconds, up to the event
 	Restarts    int           // starts and moves after the first start
 	Preemptions int           // times its devices were taken away
-	Measured    []Measurement // as Job.Measured
+	Measured    []Measurement // measurements that the job reported so far
 	Gradients   Gradients     // latest statistics reported
 }

@@ -15,7 +15,7 @@ type Pool struct {
 	CPUs           float64       // cores of each node; 0 when unknown
 	MemoryGB       float64       // main memory of each node in GB; 0 when unknown
 	DeviceMemoryGB float64       // of each device; 0 when unknown
-	Min, Max       int           // nodes
+	Min, Max       int           // fewest and most nodes of the pool
 	// PricePerHour is that of a node, in whatever money, until the first of the later prices, which are in order of their moments.
 	PricePerHour float64
 	Prices       []Price // later prices, by FromSeconds
@@ -23,7 +23,7 @@ type Pool struct {
 	// DownCooldownSeconds. The pipeline sees to it, whatever a scaler wants; and to it that a pool does not turn round within a moment.
 	UpCooldownSeconds, DownCooldownSeconds float64
 	// ProvisioningSeconds is how long a node takes to come as a rule, and Spot says that nodes may be taken away, as far as the backend
-	// tells.
+	// knows.
 	ProvisioningSeconds float64
 	Spot                bool // its nodes may be taken away
 }
@@ -75,9 +75,10 @@ type ClampedTarget struct {
 	Want int    // nodes of the pool, or in all
 }
 
+// String words what the scaler wants and which bounds it is held to.
 func (c *ClampedTarget) String() string {
 	if c.Pool == nil {
-		return fmt.Sprintf("%s wants %d nodes in all, and there are several pools: they stay as they are, for a scaler is to say how many nodes each is to have", c.By, c.Want)
+		return fmt.Sprintf("%s wants %d nodes in all, and there are several pools: they stay as they are, for a scaler must say how many nodes each gets", c.By, c.Want)
 	}
 	return fmt.Sprintf("%s wants %d nodes of pool %q, which has %d to %d: it is held to these bounds", c.By, c.Want, c.Pool.Name, c.Pool.Min, c.Pool.Max)
 }
@@ -157,7 +158,7 @@ func (s *state) atLeast(wanted []PoolTarget) []PoolTarget {
 	c := s.view.Cluster
 	for i := range c.Pools {
 		if p := &c.Pools[i]; !sizes(wanted, p.Name) && c.PoolSize(p.Name) < p.Min {
-			wanted = append(slices.Clip(wanted), PoolTarget{Pool: p.Name, Nodes: p.Min, Message: fmt.Sprintf("it is to have %d nodes at least", p.Min)})
+			wanted = append(slices.Clip(wanted), PoolTarget{Pool: p.Name, Nodes: p.Min, Message: fmt.Sprintf("it must have %d nodes at least", p.Min)})
 		}
 	}
 	return wanted

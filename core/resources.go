@@ -4,7 +4,7 @@ import "math"
 
 // Resources is CPUs and memory, of a replica or of whatever its user says.
 type Resources struct {
-	CPUs     float64 // cores
+	CPUs     float64 // number of CPU cores
 	MemoryGB float64 // main memory in GB
 }
 
@@ -16,7 +16,7 @@ func (r Resources) Plus(o Resources) Resources {
 	return Resources{r.CPUs + o.CPUs, r.MemoryGB + o.MemoryGB}
 }
 
-// Over tells whether some part is more than that of another.
+// Over reports whether some part is more than that of another.
 func (r Resources) Over(o Resources) bool { return r.CPUs > o.CPUs || r.MemoryGB > o.MemoryGB }
 
 // Least is the smaller of each part.

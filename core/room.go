@@ -9,7 +9,7 @@ import (
 // it; -1 for none. Room is looked for once a round for a job, and not for one that came just now.
 func (p *Pipeline) headWithRoom() int {
 	s, head := &p.state, -1
-	if precedent, ok := p.stages.Allocation.Policy.(Precedent); !p.rounds.Settle.MakeRoom || !ok || !precedent.Precedes() {
+	if !p.rounds.Settle.MakeRoom || !p.stages.Allocation.can.Precedes() {
 		return -1
 	}
 	for i := range s.unseated {

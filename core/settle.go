@@ -47,7 +47,7 @@ func (p *Pipeline) settle(ctx context.Context) error {
 		return nil
 	}
 	r := p.beginSettling()
-	if !askedOnce(p.stages.Allocation.Policy) {
+	if p.stages.Allocation.can.AskedAgain() {
 		if err := p.improve(ctx); err != nil {
 			return err
 		}
@@ -79,11 +79,6 @@ func (p *Pipeline) improve(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func askedOnce(policy any) bool {
-	once, declares := policy.(AskedOnce)
-	return declares && once.AskedOnce()
 }
 
 // beginSettling forgets the round before.

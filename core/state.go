@@ -69,11 +69,11 @@ func (s *state) init(c *Cluster, o RoundOptions) {
 	s.report.View, s.devices, s.reviseAt, s.reviewAt, s.pools.again = &s.view, c.Devices(), math.Inf(1), math.Inf(1), math.Inf(1)
 }
 
-// decideBy takes in who decides: it counts the devices that a job can have at once under an allocator, and tells whether deadlines
+// decideBy takes in who decides: it counts the devices that a job can have at once under an allocator, and reports whether deadlines
 // are promised, and what tiers are guaranteed.
 func (s *state) decideBy(stages *Stages) {
 	c := &stages.Allocation
-	s.askGuarantees(c.Policy)
+	s.askGuarantees(c.can.Guarantor)
 	s.askPromises(stages)
 	s.capacity.OneType, s.oneType = c.OneType, ""
 	if c.OneType {
@@ -81,20 +81,24 @@ func (s *state) decideBy(stages *Stages) {
 	}
 }
 
-// askGuarantees takes in what tiers are guaranteed. One who takes over from a plugin may guarantee something else.
-func (s *state) askGuarantees(a Allocator) {
+// askGuarantees takes in what tiers are guaranteed: the usual where an allocator tells nothing. One who takes over from a plugin may guarantee
+// something else.
+func (s *state) askGuarantees(g Guarantor) {
 	s.report.Guarantees = UsualGuarantees()
-	if g, tells := a.(Guarantor); tells {
+	if g != nil {
 		s.report.Guarantees = g.Guarantees()
 	}
 }
 
 // askPromises takes in whether deadlines are promised. One who takes over from a plugin may not do what that did.
 func (s *state) askPromises(stages *Stages) {
-	s.report.Promises = slices.ContainsFunc(stages.Admission, func(c Component[Admitter]) bool {
-		p, speaks := c.Policy.(Promiser)
-		return speaks && p.Promises()
-	})
+	s.report.Promises = false
+	for i := range stages.Admission {
+		if stages.Admission[i].can.Promises() {
+			s.report.Promises = true
+			return
+		}
+	}
 }
 
 // observe brings the state up to the moment of the round.
@@ -457,7 +461,7 @@ func (s *state) hasTypeFor(j *Job) bool {
 
 func (s *state) reject(j *Job, v Verdict) {
 	j.WaitingReason = v.Reason
-	s.tell(v)
+	s.reportVerdict(v)
 	s.end(j, Rejected, s.view.NowSeconds)
 }
 

@@ -88,14 +88,14 @@ type Tuning struct {
 	BatchPerDevice     int     `json:"batch_per_device"`           // samples of a pass on a device
 	AccumulationSteps  int     `json:"accumulation_steps"`         // passes before the last of a step, whose gradients are added up
 	LearningRateFactor float64 `json:"learning_rate_factor"`       // of the learning rate, against that of the initial batch
-	BatchByReplica     []int   `json:"batch_by_replica,omitempty"` // by rank
+	BatchByReplica     []int   `json:"batch_by_replica,omitempty"` // samples of a pass, by rank of the replica
 }
 
 // World is who the replicas of a job are after members joined or left while it runs: the members that stay form it anew at the
 // end of a step, and lose nothing. A member is a process, or a pod, of one or more replicas of successive ranks.
 type World struct {
 	Generation int64  `json:"generation"` // of a run: the larger one holds
-	Rank       int    `json:"rank"`       // of the first replica of the member that is told, from 0
+	Rank       int    `json:"rank"`       // of the first replica of the member that gets the message, from 0
 	Replicas   int    `json:"replicas"`   // how many there are
 	Nodes      int    `json:"nodes"`      // how many nodes they sit on
 	Address    string `json:"address"`    // host of the lowest member, where all find each other

@@ -44,13 +44,13 @@ func (j judgedAllocator) AskedOnce() bool { return askedOnce(j.policy) }
 
 // Precedes lets the policy speak for the stage that wraps it.
 func (j judgedAllocator) Precedes() bool {
-	p, declares := j.policy.(core.Precedent)
-	return declares && p.Precedes()
+	can := core.AbilitiesOf(j.policy)
+	return can.Precedes()
 }
 
 func askedOnce(a core.Allocator) bool {
-	once, declares := a.(core.AskedOnce)
-	return declares && once.AskedOnce()
+	can := core.AbilitiesOf(a)
+	return !can.AskedAgain()
 }
 
 func (j judgedAllocator) judge(ctx context.Context, q question) ([]core.Grant, error) {
@@ -65,7 +65,7 @@ func (j judgedAllocator) judge(ctx context.Context, q question) ([]core.Grant, e
 
 // allocateBy puts a question to an allocator as a pipeline does.
 func allocateBy(ctx context.Context, a core.Allocator, q question) ([]core.Grant, error) {
-	if some, tells := a.(core.SomeAllocator); tells && q.Admitted != nil {
+	if some := core.AbilitiesOf(a).SomeAllocator; some != nil && q.Admitted != nil {
 		return some.AllocateSome(ctx, q.View, q.Admitted, q.Candidates)
 	}
 	return a.Allocate(ctx, q.View, q.Candidates)

@@ -54,7 +54,7 @@ func Sharing() Option { return func(o *options) { o.sharing = true } }
 // Pools gives some of the random worlds pools, whose nodes are provisioned, drain and go. The suite of scalers asks for it.
 func Pools() Option { return func(o *options) { o.pools = true } }
 
-// Reporting has jobs of the random worlds be trials of experiments, most of them, and report metrics, steps that they told before included. Some of those that report, an admission ends or holds
+// Reporting has jobs of the random worlds be trials of experiments, most of them, and report metrics, steps that they reported before included. Some of those that report, an admission ends or holds
 // back, other than the policy itself. The suites of reviewers ask for it.
 func Reporting() Option { return func(o *options) { o.reporting = true } }
 
@@ -164,7 +164,7 @@ func (s *subject[S]) compose(policy S, rest stages) core.Stages {
 func (s *subject[S]) decideNothing(t TB) {
 	policy, _ := s.create(t)
 	forEver := core.Standing{UntilSeconds: math.Inf(1)}
-	if steady, ok := any(policy).(core.Steady); ok && steady.Standing() != forEver {
+	if steady := core.AbilitiesOf(policy).Steady; steady != nil && steady.Standing() != forEver {
 		t.Errorf("before the first answer it stands %+v, want %+v", steady.Standing(), forEver)
 	}
 	for _, c := range []*core.Cluster{MakeCluster().Obj(), MakeCluster().Nodes(2, "t4", 4).Obj()} {

@@ -7,14 +7,14 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Quality is how soon the jobs that completed got good, by what they reported: of each the metric that it told first. A job counts if the metric got
-// better after its first value. Its loss is 1 until that value was told, 0 at the best that it told, and in between as much as the best so far lacks.
+// Quality is how soon the jobs that completed got good, by what they reported: of each the metric that it reported first. A job counts if the metric got
+// better after its first value. Its loss is 1 until that value was reported, 0 at the best that it reported, and in between as much as the best so far lacks.
 // A metric that grew from the first value to the last one is better the larger it is, any other the smaller.
 type Quality struct {
 	Jobs            int    `json:"jobs"`              // jobs that reported and got better
 	LossAreaSeconds Number `json:"loss_area_seconds"` // area under the loss, from the submission on; the mean of the jobs
 	To90Seconds     Number `json:"to_90_seconds"`     // from the submission to the first value at which 90 % of the loss was gone; the mean of the jobs
-	To95Seconds     Number `json:"to_95_seconds"`     // the same for 95 % of the loss
+	To95Seconds     Number `json:"to_95_seconds"`     // from the submission to the first value at which 95 % of the loss was gone; the mean of the jobs
 }
 
 // EndedEarly counts completed jobs that were ended before they had done their work, by why.

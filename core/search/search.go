@@ -7,7 +7,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Search proposes trials and learns from what becomes of them. It is asked and told by one goroutine, and answers alike when it is asked and told alike:
+// Search proposes trials and learns from what becomes of them. One goroutine calls Ask and Tell, and the same calls get the same answers:
 // its randomness comes from the stream that it was made with.
 type Search interface {
 	// Ask returns at most n trials that were not proposed before, n at least 1, numbered in the order in which they are proposed from 0 on. Fewer, or none, are
@@ -22,15 +22,15 @@ type Search interface {
 // Trial is a setting of hyper-parameters to be tried.
 type Trial struct {
 	ID     int    // number of the trial, from 0
-	Params Params // its hyper-parameters
+	Params Params // hyper-parameters of the trial
 }
 
 // Result is something that became of a trial.
 type Result struct {
 	Trial     int     // number of the trial
-	Kind      Kind    // what happened
+	Kind      Kind    // what happened to the trial
 	AtSeconds float64 // when, in seconds of the run
-	// Step and Value are of the latest report: that which a Report tells, or the last before the trial ended. Value is NaN where it reported nothing.
+	// Step and Value are of the latest report: that which a Report holds, or the last before the trial ended. Value is NaN where it reported nothing.
 	Step, Value float64
 }
 
@@ -48,7 +48,7 @@ const (
 // Goal says which values are better.
 type Goal = core.Goal
 
-// The goals.
+// The goals: whether smaller or larger values of the metric are better.
 const (
 	Minimize = core.Minimize
 	Maximize = core.Maximize

@@ -14,9 +14,9 @@ const MinSample = 5
 
 // How a comparison was made.
 const (
-	MethodPaired = "paired" // over workloads
+	MethodPaired = "paired" // differences of pairs, over workloads
 	MethodBlocks = "blocks" // within one trace: its variation, not generality
-	MethodValues = "values" // too few for an interval: only the values are told
+	MethodValues = "values" // too few for an interval: only the values are given
 )
 
 // Paired is a comparison of two schedulers, a against b. Changes are fractions; intervals are of Change.

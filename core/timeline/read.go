@@ -19,7 +19,7 @@ type Stay struct {
 	Seats             []Seat     // devices it held
 	BatchPerDevice    int        // at the start; 0 where it is left to the job
 	AccumulationSteps int        // gradient accumulation steps at the start
-	How               End        // it ended
+	How               End        // how the stay ended
 }
 
 // Seat is the devices of a stay on one node.
@@ -71,7 +71,7 @@ type Pace struct {
 	Efficiency, Goodput metrics.Number // NaN while it does not train
 }
 
-// ReadTimeline reads a timeline.csv; file is its name in errors. Everything wrong with it is told at once, as
+// ReadTimeline reads a timeline.csv; file is its name in errors. All problems with it are returned together, as
 // core.Diagnostics.
 func ReadTimeline(r io.Reader, file string) ([]Stay, error) {
 	t := openTable(r, file, timelineHeader)

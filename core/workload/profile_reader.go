@@ -163,7 +163,7 @@ func (r *profileReader) readTrainings(ctx context.Context, p *learning, folder s
 		path := filepath.Join(folder, name)
 		batch, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(name, prefix), suffix))
 		if err != nil || batch < 1 || batch > maxCount {
-			r.fail(path, errors.New("the file name does not tell the batch, as in validation-128.csv"))
+			r.fail(path, errors.New("the file name does not name the batch, as in validation-128.csv"))
 			continue
 		}
 		p.trainings = append(p.trainings, training{batch: batch, epochs: r.readTraining(ctx, path)})
@@ -239,11 +239,11 @@ func (r *profileReader) readTriangulation(ctx context.Context, p *profile, point
 	})
 	var division [][4]int
 	r.open(ctx, tetrahedra, tetrahedronColumns, func(t *table) {
-		last := float64(len(measured) - 1)
+		last, rowNumber := float64(len(measured)-1), "the number of a row of "+filepath.Base(points)
 		for t.next() {
 			var corners [4]int
 			for i := range corners {
-				corners[i] = int(t.whole(i, last, "the number of a row of "+filepath.Base(points)))
+				corners[i] = int(t.whole(i, last, rowNumber))
 			}
 			if t.ok() {
 				division = append(division, corners)

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -18,7 +17,7 @@ type Takeover func(ctx context.Context, next *configs.Config) error
 
 // EarlierConfig is a config whose policies decided until those of another one took over.
 type EarlierConfig struct {
-	Config     string `json:"config"`      // resolved, YAML
+	Config     string `json:"config"`      // resolved config, in YAML
 	UntilRound int    `json:"until_round"` // the last that it decided; 0 for none
 }
 
@@ -118,7 +117,7 @@ func (e *execution) takeover(p *policies, pipeline *core.Pipeline) Takeover {
 	return func(ctx context.Context, wanted *configs.Config) error {
 		now := p.inForce()
 		if len(now.Alternatives) > 0 {
-			return problem("synthesizer", "chooses between compositions while the run goes on", "other policies take effect when the run is stopped and run again: its jobs go on")
+			return problem("synthesizer", "chooses between compositions while the run is in progress", "other policies take effect when the run is stopped and run again: its jobs continue")
 		}
 		before, err := identityOf(now, e.jobs)
 		if err != nil {
@@ -129,7 +128,7 @@ func (e *execution) takeover(p *policies, pipeline *core.Pipeline) Takeover {
 			return err
 		}
 		if same, err := identityOf(withPolicies(wanted, now), e.jobs); err != nil || same != before {
-			return errors.Join(err, problem("", "changes more than policies and rounds", "the cluster, the backend and the workload take effect when the run is stopped and run again: its jobs go on"))
+			return errors.Join(err, problem("", "changes more than policies and rounds", "the cluster, the backend and the workload take effect when the run is stopped and run again: its jobs continue"))
 		}
 		next := withPolicies(now, wanted)
 		if err := (&Composition{Config: next, Log: e.Log, Note: e.Note}).checkFit(ctx, &cluster, e.jobs.Foreseen()); err != nil {
@@ -163,14 +162,14 @@ func withPolicies(c, other *configs.Config) *configs.Config {
 }
 
 func closePolicy(policy any) error {
-	if closer, ok := policy.(io.Closer); ok {
+	if closer := core.AbilitiesOf(policy).Closer; closer != nil {
 		return closer.Close()
 	}
 	return nil
 }
 
 func discardPolicy(policy any) error {
-	if d, ok := policy.(core.Discarder); ok {
+	if d := core.AbilitiesOf(policy).Discarder; d != nil {
 		return d.Discard()
 	}
 	return closePolicy(policy)

@@ -37,7 +37,7 @@ type Options struct {
 // Cluster is a control plane that runs. It is kept in the file cluster.json of its folder.
 type Cluster struct {
 	Dir        string // of its files
-	Kubeconfig string // path
+	Kubeconfig string // path of the kubeconfig file
 	Server     string // URL of the API server
 	Token      string // of an administrator
 
@@ -207,7 +207,7 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 	}
 }
 
-// Kill ends a program by SIGKILL. It is not to be there afterwards, and has not been told.
+// Kill ends a program by SIGKILL. The program gets no warning, and is gone afterwards.
 func (c *Cluster) Kill(name string) error { return c.Processes[name].kill() }
 
 // Restart starts a program that was killed.

@@ -69,6 +69,7 @@ type ForeignError struct {
 	Self int // id of the user of this process
 }
 
+// Error words whose process is at the other end, by the ids of the users.
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("the other end belongs to user %d, not to user %d", e.User, e.Self)
 }
@@ -107,7 +108,7 @@ func Dial(ctx context.Context, path string) (*net.UnixConn, error) {
 	return socket, nil
 }
 
-// Guard is a listener that hangs up on everybody but this user and root. Refused is told of each of them, and may be nil.
+// Guard is a listener that hangs up on everybody but this user and root. Refused is called for each of them, and may be nil.
 func Guard(l *net.UnixListener, refused func(error)) net.Listener {
 	return &guard{UnixListener: l, refused: refused}
 }

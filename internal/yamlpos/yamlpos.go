@@ -121,7 +121,7 @@ func child(n *yaml.Node, step string) (at, value *yaml.Node) {
 // SyntaxError is why a text cannot be read as YAML.
 type SyntaxError struct {
 	Text  string // in one piece
-	Lines []Line // the same by lines; one without a number where none is known
+	Lines []Line // what is wrong, line by line; one without a number where none is known
 }
 
 // Line is what is wrong with a line.
@@ -131,6 +131,7 @@ type Line struct {
 	Text string
 }
 
+// Error words all that is wrong, with the lines as far as they are known.
 func (e *SyntaxError) Error() string { return e.Text }
 
 var numbered = regexp.MustCompile(`line (\d+): (.*)`)
@@ -147,7 +148,7 @@ func newSyntaxError(err error) *SyntaxError {
 	return e
 }
 
-// Diagnostics tells of each line.
+// Diagnostics describes each line.
 func (e *SyntaxError) Diagnostics(file string) core.Diagnostics {
 	var problems core.Diagnostics
 	for _, line := range e.Lines {

@@ -25,7 +25,7 @@ func (a *adviser) conclude() error {
 			equal = equal && ad.Finalists[i].HeldOut.Equal
 		}
 		if equal {
-			a.note("the finalists are equal in every held-out window: this trace does not tell them apart on this cluster")
+			a.note("the finalists are equal in every held-out window: this trace does not separate them on this cluster")
 		}
 	}
 	item := &a.Candidates[chosen]
@@ -78,6 +78,7 @@ func (a *Advice) Evidence() []string {
 	return append(list, "Policies knew the work of a job from the source "+a.Declared.String())
 }
 
+// String words where the declared work came from, and why.
 func (t DeclaredWork) String() string {
 	source := t.Source
 	if t.Source == workload.EstimateNoisy {

@@ -61,7 +61,7 @@ func (w *worker) standingOf(fallback any) core.Standing {
 	if !w.usingFallback {
 		return w.standing
 	}
-	if steady, ok := fallback.(core.Steady); ok {
+	if steady := core.AbilitiesOf(fallback).Steady; steady != nil {
 		return steady.Standing()
 	}
 	return core.Standing{UntilSeconds: math.Inf(-1)}
@@ -107,7 +107,7 @@ func (a *allocator) GapRatio() float64 {
 	if !a.usingFallback {
 		return a.gap
 	}
-	if certifier, ok := a.fallback.(core.Certifier); ok {
+	if certifier := core.AbilitiesOf(a.fallback).Certifier; certifier != nil {
 		return certifier.GapRatio()
 	}
 	return math.NaN()
@@ -128,7 +128,9 @@ func (a *allocator) Guarantees() core.Guarantees {
 }
 
 // AskedOnce reports whether the policy that answers now is not to be asked again in a round.
-func (a *allocator) AskedOnce() bool { return !a.able(wire.AskedAgain, a.fallback) }
+func (a *allocator) AskedOnce() bool {
+	return !a.able(wire.KnowsWithheld, a.fallback) || a.able(wire.AskedOnce, a.fallback)
+}
 
 // Precedes reports whether the grants of the policy that answers now come in order of precedence.
 func (a *allocator) Precedes() bool { return a.able(wire.Precedes, a.fallback) }
@@ -190,7 +192,7 @@ func (e *elasticity) Ended(ctx context.Context, v *core.View, jobs []*core.Job) 
 		return answer.GetResync(), answer.GetStanding(), err
 	})
 	if errors.Is(err, errUseFallback) {
-		if h, learns := e.fallback.(core.Historian); learns {
+		if h := core.AbilitiesOf(e.fallback).Historian; h != nil {
 			return h.Ended(ctx, v, jobs)
 		}
 		return nil

@@ -23,8 +23,9 @@ const (
 	GuaranteesTiers                // an allocation that guarantees tiers a part of the device time
 	KnowsChanges                   // a plugin that knows of clusters and jobs that change
 	KnowsReports                   // a plugin that knows what jobs report
-	AskedAgain                     // an allocation that may be asked again in a round
+	KnowsWithheld                  // a plugin that knows questions about some of the active jobs
 	Precedes                       // an allocation whose grants come in order of precedence
+	AskedOnce                      // an allocation that must be asked once a round
 	abilities                      // how many there are
 )
 
@@ -35,48 +36,48 @@ type abilityRow struct {
 	by      string        // name of the interface of package core that gives it to a policy in Go; empty for what the SDK does for every policy
 	field   string        // of ConfigureResponse, which reports it
 	meaning string        // of the field, as docs/plugin-protocol.md has it, in Markdown
-	has     func(policy any) bool
+	has     func(can *core.Abilities) bool
 }
 
 // abilityTable lists every ability, in their order. It is the only list of them: what the SDK reports, what the host reads from a
 // plugin or finds in a built-in policy, and the rows of docs/plugin-protocol.md follow from it.
 func abilityTable() []abilityRow {
-	always := func(any) bool { return true }
+	always := func(*core.Abilities) bool { return true }
 	return []abilityRow{
 		{
 			LearnsFromEnds, stagev1.Stage_STAGE_ELASTICITY, interfaceName[core.Historian](), "ends",
 			"an elasticity that learns from how jobs end: `Respond` then reports them in `ended`; false when left out",
-			implements[core.Historian],
+			func(can *core.Abilities) bool { return can.Historian != nil },
 		},
 		{
 			UsesCurves, stagev1.Stage_STAGE_ADMISSION, interfaceName[core.CurveAdmitter](), "curves",
 			"an admission that looks at what jobs do with accelerators: the view then holds the `response` of the admitted jobs and of those " +
 				"that it is asked about, as it does for an allocation; false when left out",
-			implements[core.CurveAdmitter],
+			func(can *core.Abilities) bool { return can.CurveAdmitter != nil },
 		},
 		{
 			KeepsDeadlines, stagev1.Stage_STAGE_ADMISSION, interfaceName[core.Promiser](), "promises",
 			"an admission that admits a job with a deadline only if the deadline will be met: a deadline that such a job misses counts as a " +
 				"broken promise; false when left out",
-			func(policy any) bool { p, ok := policy.(core.Promiser); return ok && p.Promises() },
+			(*core.Abilities).Promises,
 		},
 		{
 			ReviewsJobs, stagev1.Stage_STAGE_ADMISSION, interfaceName[core.Reviewer](), "reviews",
 			"an admission that is also asked by [`Review`](#admissionservice); false when left out",
-			implements[core.Reviewer],
+			func(can *core.Abilities) bool { return can.Reviewer != nil },
 		},
 		{
 			FollowsReports, stagev1.Stage_STAGE_ELASTICITY, interfaceName[core.ReportFollower](), "follows_reports",
 			"an elasticity that may answer otherwise once a job has reported: reports then start rounds; false when left out. `Respond` is " +
 				"asked about jobs that reported in any case",
-			func(policy any) bool { f, ok := policy.(core.ReportFollower); return ok && f.FollowsReports() },
+			(*core.Abilities).FollowsReports,
 		},
 		{
 			GuaranteesTiers, stagev1.Stage_STAGE_ALLOCATION, interfaceName[core.Guarantor](), "guarantees",
 			"an allocation that guarantees tiers: the parts of the device time they request that `premium`, `standard` and `basic` jobs are " +
 				"guaranteed, in this order, each from 0 to 1. The [summary](outputs.md) judges hours by them; without, by those of " +
 				"`gpu_fraction`, 0.95, 0.7 and 0",
-			implements[core.Guarantor],
+			func(can *core.Abilities) bool { return can.Guarantor != nil },
 		},
 		{
 			KnowsChanges, stagev1.Stage_STAGE_UNSPECIFIED, "", "changing",
@@ -92,26 +93,27 @@ func abilityTable() []abilityRow {
 			always,
 		},
 		{
-			AskedAgain, stagev1.Stage_STAGE_ALLOCATION, interfaceName[core.Allocator](), "asked_again",
-			"an allocation that may be asked again in a round in which granted jobs could not be placed: about fewer jobs (`withheld`), and " +
-				"with smaller ranges (`narrowed`). What it answers in later rounds must not follow from that. False when left out",
-			func(policy any) bool {
-				once, declares := policy.(core.AskedOnce)
-				return implements[core.Allocator](policy) && !(declares && once.AskedOnce())
-			},
+			KnowsWithheld, stagev1.Stage_STAGE_UNSPECIFIED, "", "withheld",
+			"the plugin knows `withheld` and `narrowed` of an [AllocateRequest](#allocaterequest); false when left out. An allocation of any other " +
+				"plugin is asked once a round",
+			always,
 		},
 		{
 			Precedes, stagev1.Stage_STAGE_ALLOCATION, interfaceName[core.Precedent](), "precedes",
 			"an allocation whose grants come in order of precedence: a job that cannot be placed may take the devices of running jobs that " +
 				"were granted after it; false when left out",
-			func(policy any) bool { p, ok := policy.(core.Precedent); return ok && p.Precedes() },
+			(*core.Abilities).Precedes,
+		},
+		{
+			AskedOnce, stagev1.Stage_STAGE_ALLOCATION, interfaceName[core.AskedOnce](), "asked_once",
+			"an allocation that must be asked once a round, since what it answers in later rounds follows from how often it is asked; false when " +
+				"left out",
+			func(can *core.Abilities) bool { return !can.AskedAgain() },
 		},
 	}
 }
 
 func interfaceName[I any]() string { return reflect.TypeFor[I]().Name() }
-
-func implements[I any](policy any) bool { _, ok := policy.(I); return ok }
 
 // Abilities are those of one component. The zero value has none.
 type Abilities struct {
@@ -134,11 +136,12 @@ func (a Abilities) Has(x Ability) bool { return a.set[x] }
 
 // AbilitiesOf finds out what a policy in this process can do.
 func AbilitiesOf(policy any) (a Abilities) {
+	can := core.AbilitiesOf(policy)
 	for _, row := range abilityTable() {
-		a.set[row.ability] = row.has(policy)
+		a.set[row.ability] = row.has(&can)
 	}
-	if g, ok := policy.(core.Guarantor); ok {
-		guarantees := g.Guarantees()
+	if can.Guarantor != nil {
+		guarantees := can.Guarantor.Guarantees()
 		a.Guarantees = &guarantees
 	}
 	return a

@@ -58,7 +58,6 @@ func TestAbilityTableIsInOrder(t *testing.T) {
 var unreported = []reflect.Type{
 	reflect.TypeFor[core.Steady](),        // each answer holds its standing
 	reflect.TypeFor[core.Certifier](),     // each answer of an allocation holds its gap_ratio
-	reflect.TypeFor[core.AskedOnce](),     // it takes asked_again from an allocator
 	reflect.TypeFor[core.SomeAllocator](), // the host implements it: a question says whom it leaves out
 	reflect.TypeFor[core.Recoverer](),     // the host implements it for every component in another process
 	reflect.TypeFor[core.Discarder](),     // likewise
@@ -199,7 +198,7 @@ func (able) Allocate(context.Context, *core.View, []core.Candidate) ([]core.Gran
 	return nil, nil
 }
 
-func (a able) AskedOnce() bool           { return !a.yes }
+func (a able) AskedOnce() bool           { return a.yes }
 func (a able) Precedes() bool            { return a.yes }
 func (a able) Promises() bool            { return a.yes }
 func (a able) FollowsReports() bool      { return a.yes }
@@ -211,13 +210,13 @@ func TestAbilitiesTravel(t *testing.T) {
 		policy any
 		want   *stagev1.ConfigureResponse
 	}{
-		"none": {struct{}{}, &stagev1.ConfigureResponse{Changing: true, Reports: true}},
+		"none": {struct{}{}, &stagev1.ConfigureResponse{Changing: true, Reports: true, Withheld: true}},
 		"all": {able{yes: true}, &stagev1.ConfigureResponse{
-			Ends: true, Curves: true, Promises: true, Reviews: true, FollowsReports: true, Guarantees: []float64{1, 0.5, 0.25}, Changing: true, Reports: true,
-			AskedAgain: true, Precedes: true,
+			Ends: true, Curves: true, Promises: true, Reviews: true, FollowsReports: true, Guarantees: []float64{1, 0.5, 0.25}, Changing: true, Reports: true, Withheld: true,
+			Precedes: true, AskedOnce: true,
 		}},
 		"all that say no": {able{}, &stagev1.ConfigureResponse{
-			Ends: true, Curves: true, Reviews: true, Guarantees: []float64{1, 0.5, 0.25}, Changing: true, Reports: true,
+			Ends: true, Curves: true, Reviews: true, Guarantees: []float64{1, 0.5, 0.25}, Changing: true, Reports: true, Withheld: true,
 		}},
 	}
 	for name, tc := range cases {

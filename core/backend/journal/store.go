@@ -1,6 +1,6 @@
 // Package journal is what a backend remembers for the scheduler that comes next: the jobs that were submitted, the orders that
-// were given, what each round saw and decided, which composition decided it and what that had learned. It tells the rounds
-// again, and what the next one would be told. It belongs to no backend; each brings a store.
+// were given, what each round saw and decided, which composition decided it and what that had learned. It repeats the rounds
+// and what the next one would observe. It belongs to no backend; each brings a store.
 package journal
 
 import (
@@ -33,6 +33,7 @@ type Records interface {
 // Writable are records that are written.
 type Writable interface {
 	Records
+	// Put writes the record of a key in a bucket, in the place of an earlier one.
 	Put(bucket, key string, record []byte) error
 	// Clear removes every record of every bucket.
 	Clear() error
@@ -41,6 +42,7 @@ type Writable interface {
 // Moment is records as they were at a moment, until it is released.
 type Moment interface {
 	Records
+	// Release lets go of the records, which are not read afterwards.
 	Release() error
 }
 

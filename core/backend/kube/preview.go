@@ -24,12 +24,13 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// ReadError tells what could not be read of a cluster.
+// ReadError says what could not be read of a cluster.
 type ReadError struct {
 	What string // that was attempted, such as "list nodes"
 	Err  error  // of the API server
 }
 
+// Error words what was attempted and what the API server said.
 func (e *ReadError) Error() string { return fmt.Sprintf("%s: %v", e.What, e.Err) }
 
 // Unwrap is what the API server said.
@@ -214,7 +215,7 @@ func (p *preview) Capabilities() []core.Capability { return nil }
 // KeepsDevices is that of the backend.
 func (p *preview) KeepsDevices() bool { return true }
 
-// Next tells of all that there is, once: in the moment at which the next round is held.
+// Next returns all that there is, once: in the moment at which the next round is held.
 func (p *preview) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
 	if err := ctx.Err(); err != nil {
 		return core.Observation{}, err

@@ -152,7 +152,7 @@ func TestKilledAtAnyWrite(t *testing.T) {
 // alone. It starts again what it loses later.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
+	r := newRig(t, sharedOrStandIn(t))
 	r.witness()
 	l := &line{cut: make(chan struct{})}
 	first := r.schedule(l.through)
@@ -184,8 +184,8 @@ func TestTakeover(t *testing.T) {
 	second.hears("job_started waits")
 	second.hears("job_finished new")
 	for _, event := range []string{"job_submitted runs held", "job_submitted ends held", "job_submitted waits", "job_submitted new", "job_started runs"} {
-		if count := len(slices.DeleteFunc(second.told(), func(e string) bool { return e != event })); count != 1 {
-			t.Errorf("told %q %d times, want once: %q", event, count, second.told())
+		if count := len(slices.DeleteFunc(second.messages(), func(e string) bool { return e != event })); count != 1 {
+			t.Errorf("got %q %d times, want once: %q", event, count, second.messages())
 		}
 	}
 	for _, p := range r.podsOf("runs") {
@@ -212,7 +212,7 @@ func TestTakeover(t *testing.T) {
 // A leader that is cut off, and does not know that another one leads, binds nothing, and ends when it hears of it.
 func TestPausedLeader(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
+	r := newRig(t, sharedOrStandIn(t))
 	r.settings.Lease = 6 * time.Second
 	r.witness()
 	g := &gate{open: make(chan struct{})}
@@ -294,7 +294,7 @@ func (h *holdBack) RoundTrip(r *http.Request) (*http.Response, error) {
 // device with both, and starts nothing again.
 func TestTakeoverBetweenTwoDecisions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
+	r := newRig(t, sharedOrStandIn(t))
 	r.witness()
 	h := &holdBack{line: &line{cut: make(chan struct{})}, path: "/trainingjobs/first/status", held: make(chan struct{}, 1)}
 	s := r.schedule(func(rt http.RoundTripper) http.RoundTripper {
@@ -326,7 +326,7 @@ func TestTakeoverBetweenTwoDecisions(t *testing.T) {
 	next.hears("job_started second")
 	for name, state := range map[string]trainingjob.State{"first": trainingjob.Completed, "second": trainingjob.Running} {
 		if job := r.becomes(name, state); job.Status.Decision.Run != 1 {
-			t.Errorf("job %s is in run %d: %+v, told %q", name, job.Status.Decision.Run, job.Status.Decision, append(s.told(), next.told()...))
+			t.Errorf("job %s is in run %d: %+v, told %q", name, job.Status.Decision.Run, job.Status.Decision, append(s.messages(), next.messages()...))
 		}
 	}
 }

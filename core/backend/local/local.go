@@ -1,5 +1,5 @@
 // Package local is the backend of real processes on this machine. The nodes of the cluster are declared; a replica is a
-// process that is told its device by CUDA_VISIBLE_DEVICES.
+// process that gets its device by CUDA_VISIBLE_DEVICES.
 //
 // Each run of a job has a keeper (package keeper), a process that outlives the scheduler and holds the replicas. Before it
 // acts, the scheduler writes what it saw and decided into a store. A scheduler that was killed is therefore replaced by one
@@ -87,7 +87,9 @@ func (c Config) Validate() error {
 
 // Clock is where time comes from. Now has a monotonic reading where there is one.
 type Clock interface {
+	// Now is the present moment.
 	Now() time.Time
+	// After returns a channel that gets the moment once a duration has passed.
 	After(d time.Duration) <-chan time.Time
 }
 
@@ -122,7 +124,7 @@ type Opener struct {
 // Run says what a backend is opened for.
 type Run = backend.Run
 
-// For tells what the backend is opened for.
+// For sets what the backend is opened for.
 func (o *Opener) For(r Run) {
 	if o.config.Dir == "" {
 		o.config.Dir = r.Dir

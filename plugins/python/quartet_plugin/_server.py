@@ -131,7 +131,7 @@ class Server:
         self._new_lists()
 
     def _new_lists(self) -> None:
-        """The lists that the two ends tell each other by their edits. A full view starts them anew."""
+        """The lists that the two ends send each other as edits. A full view starts them anew."""
         self._waiting: Receiver[int] = Receiver()
         self._grants_in: Receiver[Grant] = Receiver()
         self._placements_in: Receiver[Placement] = Receiver()
@@ -164,7 +164,7 @@ class Server:
             return base_pb2.ConfigureResponse(diagnostics=[base_pb2.Diagnostic(**p._asdict()) for p in problems])
         answer = base_pb2.ConfigureResponse(
             capabilities=component.needs(config), config_json=json.dumps(settings.encode(config), sort_keys=True), changing=True,
-            reports=True,
+            reports=True, withheld=True,
         )
         if request.check_only:
             return answer
@@ -187,7 +187,7 @@ class Server:
             answer.follows_reports = policy.follows_reports
         if isinstance(policy, AllocationPolicy):
             answer.guarantees.extend(policy.guarantees() or ())
-            answer.asked_again, answer.precedes = not policy.asked_once, policy.precedes
+            answer.asked_once, answer.precedes = policy.asked_once, policy.precedes
         return answer
 
     def _find(self, stage: int, type_: str) -> _Component:

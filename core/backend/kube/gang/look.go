@@ -84,9 +84,10 @@ type Loss struct {
 	Node    string     // on which it was
 	Cause   core.Cause // of the loss
 	Reason  string     // a word of Kubernetes or of ours, such as EvictionByEvictionAPI or OutOfcpu
-	Message string     // for people
+	Message string     // one sentence for people
 }
 
+// String words the loss: which member, on which node, and why.
 func (l Loss) String() string {
 	return fmt.Sprintf("member %d on %s: %s: %s", l.Member, l.Node, l.Reason, l.Message)
 }
@@ -181,7 +182,7 @@ func began(pod *corev1.Pod) bool {
 	})
 }
 
-// exitOf tells how the container that failed first ended; empty when none did.
+// exitOf says how the container that failed first ended; empty when none did.
 func exitOf(pod *corev1.Pod) string {
 	var first *corev1.ContainerStateTerminated
 	text := ""
@@ -196,7 +197,7 @@ func exitOf(pod *corev1.Pod) string {
 	return text
 }
 
-// waits tells what a bound pod waits for that does not run yet.
+// waits says what a bound pod waits for that does not run yet.
 func waits(pod *corev1.Pod) (reason, message string) {
 	for _, s := range statuses(pod) {
 		if w := s.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" {
