@@ -40,7 +40,7 @@ func (s *state) keepDevices(placed []Placement) {
 	}
 	for i := range copied {
 		p := &placed[i]
-		if j := s.view.Jobs[p.Job]; j.State == Running && sameDevices(j.Seats, p.Seats) {
+		if j := s.view.Jobs[p.Job]; j.State == Running && SameDevices(j.Seats, p.Seats) {
 			p.Seats = j.Seats // it stays, in its order
 		}
 	}
@@ -99,9 +99,4 @@ func heldOn(j *Job, node NodeID) (d DeviceSet) {
 		}
 	}
 	return d
-}
-
-// sameDevices reports whether two lists have the same seats, in whatever order.
-func sameDevices(a, b []Seat) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(seat Seat) bool { return !slices.Contains(b, seat) })
 }

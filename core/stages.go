@@ -56,6 +56,7 @@ type Allocator interface {
 // AskedOnce is implemented by an allocator that goes on by being asked, as one that hands out turns: it is not asked again in a round in
 // which grants found no devices.
 type AskedOnce interface {
+	// AskedOnce reports whether it must not be asked again.
 	AskedOnce() bool
 }
 
@@ -69,6 +70,7 @@ type SomeAllocator interface {
 // Precedent is implemented by an allocator whose grants come in order of precedence: a job that finds no devices may take those of
 // running jobs that were granted after it.
 type Precedent interface {
+	// Precedes reports whether they do.
 	Precedes() bool
 }
 

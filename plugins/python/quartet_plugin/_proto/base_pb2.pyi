@@ -60,8 +60,8 @@ class ConfigureRequest(_message.Message):
     def __init__(self, stage: _Optional[_Union[Stage, str]] = ..., type: _Optional[str] = ..., component_id: _Optional[str] = ..., seed: _Optional[int] = ..., config_json: _Optional[str] = ..., check_only: bool = ..., channel: bool = ...) -> None: ...
 
 class ConfigureResponse(_message.Message):
-    __slots__ = ["asked_again", "capabilities", "changing", "channel", "config_json", "curves", "diagnostics", "ends", "exchange", "follows_reports", "guarantees", "precedes", "promises", "reports", "reviews"]
-    ASKED_AGAIN_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ["asked_once", "capabilities", "changing", "channel", "config_json", "curves", "diagnostics", "ends", "exchange", "follows_reports", "guarantees", "precedes", "promises", "reports", "reviews", "withheld"]
+    ASKED_ONCE_FIELD_NUMBER: _ClassVar[int]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     CHANGING_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
@@ -76,7 +76,8 @@ class ConfigureResponse(_message.Message):
     PROMISES_FIELD_NUMBER: _ClassVar[int]
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     REVIEWS_FIELD_NUMBER: _ClassVar[int]
-    asked_again: bool
+    WITHHELD_FIELD_NUMBER: _ClassVar[int]
+    asked_once: bool
     capabilities: _containers.RepeatedScalarFieldContainer[str]
     changing: bool
     channel: bool
@@ -91,7 +92,8 @@ class ConfigureResponse(_message.Message):
     promises: bool
     reports: bool
     reviews: bool
-    def __init__(self, diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_json: _Optional[str] = ..., exchange: bool = ..., channel: bool = ..., ends: bool = ..., changing: bool = ..., curves: bool = ..., promises: bool = ..., guarantees: _Optional[_Iterable[float]] = ..., reviews: bool = ..., reports: bool = ..., follows_reports: bool = ..., asked_again: bool = ..., precedes: bool = ...) -> None: ...
+    withheld: bool
+    def __init__(self, diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_json: _Optional[str] = ..., exchange: bool = ..., channel: bool = ..., ends: bool = ..., changing: bool = ..., curves: bool = ..., promises: bool = ..., guarantees: _Optional[_Iterable[float]] = ..., reviews: bool = ..., reports: bool = ..., follows_reports: bool = ..., withheld: bool = ..., precedes: bool = ..., asked_once: bool = ...) -> None: ...
 
 class DescribeRequest(_message.Message):
     __slots__ = []

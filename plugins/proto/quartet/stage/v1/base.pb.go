@@ -441,9 +441,10 @@ type ConfigureResponse struct {
 	// once an active job is pending again.
 	Reports        bool `protobuf:"varint,12,opt,name=reports,proto3" json:"reports,omitempty"`
 	FollowsReports bool `protobuf:"varint,13,opt,name=follows_reports,json=followsReports,proto3" json:"follows_reports,omitempty"` // an elasticity that may answer otherwise once a job has reported: reports then call for rounds
-	// An allocation that may be asked again in a round in which grants found no devices: see AllocateRequest. Any other is asked once.
-	AskedAgain    bool `protobuf:"varint,14,opt,name=asked_again,json=askedAgain,proto3" json:"asked_again,omitempty"`
-	Precedes      bool `protobuf:"varint,15,opt,name=precedes,proto3" json:"precedes,omitempty"` // an allocation whose grants come in order of precedence: a job may take the devices of those granted after it
+	// The plugin knows questions about fewer jobs: see AllocateRequest. An allocation of any other is asked once a round.
+	Withheld      bool `protobuf:"varint,14,opt,name=withheld,proto3" json:"withheld,omitempty"`
+	Precedes      bool `protobuf:"varint,15,opt,name=precedes,proto3" json:"precedes,omitempty"`                    // an allocation whose grants come in order of precedence: a job may take the devices of those granted after it
+	AskedOnce     bool `protobuf:"varint,16,opt,name=asked_once,json=askedOnce,proto3" json:"asked_once,omitempty"` // an allocation that must be asked once a round, since what it answers later follows from how often it is asked
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -569,9 +570,9 @@ func (x *ConfigureResponse) GetFollowsReports() bool {
 	return false
 }
 
-func (x *ConfigureResponse) GetAskedAgain() bool {
+func (x *ConfigureResponse) GetWithheld() bool {
 	if x != nil {
-		return x.AskedAgain
+		return x.Withheld
 	}
 	return false
 }
@@ -579,6 +580,13 @@ func (x *ConfigureResponse) GetAskedAgain() bool {
 func (x *ConfigureResponse) GetPrecedes() bool {
 	if x != nil {
 		return x.Precedes
+	}
+	return false
+}
+
+func (x *ConfigureResponse) GetAskedOnce() bool {
+	if x != nil {
+		return x.AskedOnce
 	}
 	return false
 }
@@ -884,7 +892,7 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"configJson\x12\x1d\n" +
 	"\n" +
 	"check_only\x18\x06 \x01(\bR\tcheckOnly\x12\x18\n" +
-	"\achannel\x18\a \x01(\bR\achannel\"\xec\x03\n" +
+	"\achannel\x18\a \x01(\bR\achannel\"\x86\x04\n" +
 	"\x11ConfigureResponse\x12>\n" +
 	"\vdiagnostics\x18\x01 \x03(\v2\x1c.quartet.stage.v1.DiagnosticR\vdiagnostics\x12\"\n" +
 	"\fcapabilities\x18\x02 \x03(\tR\fcapabilities\x12\x1f\n" +
@@ -902,10 +910,11 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"guarantees\x12\x18\n" +
 	"\areviews\x18\v \x01(\bR\areviews\x12\x18\n" +
 	"\areports\x18\f \x01(\bR\areports\x12'\n" +
-	"\x0ffollows_reports\x18\r \x01(\bR\x0efollowsReports\x12\x1f\n" +
-	"\vasked_again\x18\x0e \x01(\bR\n" +
-	"askedAgain\x12\x1a\n" +
-	"\bprecedes\x18\x0f \x01(\bR\bprecedes\"N\n" +
+	"\x0ffollows_reports\x18\r \x01(\bR\x0efollowsReports\x12\x1a\n" +
+	"\bwithheld\x18\x0e \x01(\bR\bwithheld\x12\x1a\n" +
+	"\bprecedes\x18\x0f \x01(\bR\bprecedes\x12\x1d\n" +
+	"\n" +
+	"asked_once\x18\x10 \x01(\bR\taskedOnce\"N\n" +
 	"\n" +
 	"Diagnostic\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
