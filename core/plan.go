@@ -134,7 +134,7 @@ type Event struct {
 	Measurement Measurement // JobMeasured
 	Gradients   Gradients   // JobMeasured
 
-	// Metric, Step and Value are what a job reported: see Series. Step is not negative; of JobReported.
+	// Metric, Step and Value are what a job reported: see Series. Step is not negative, and Value is NaN where it is not finite; of JobReported.
 	Metric      string  `json:",omitempty"`
 	Step, Value float64 `json:",omitempty"` // of JobReported
 }
