@@ -69,7 +69,7 @@ func tryOpen(dir, identity string, fresh bool, clock Clock, w *workload.Workload
 
 // openWithin is tryOpen that waits so long for what another instance holds.
 func openWithin(wait time.Duration, dir, identity string, fresh bool, clock Clock, w *workload.Workload) (*Backend, error) {
-	o := coretest.Component(New(clock), map[string]any{"grace": "200ms"}, discard).(*Opener)
+	o := coretest.Component(New(clock), map[string]any{"grace": "200ms", "retry_delay": "0s"}, discard).(*Opener)
 	o.lockWait = wait
 	o.For(Run{Dir: dir, Identity: identity, Fresh: fresh})
 	b, err := o.Open(context.Background(), machine(), w)
