@@ -69,7 +69,7 @@ func (r *reader) add(at core.Position, summary, hint string) {
 	r.found = append(r.found, core.Diagnostic{Position: at, Summary: summary, Hint: hint})
 }
 
-// syntax tells why a text is no YAML.
+// syntax says why a text is no YAML.
 func (r *reader) syntax(err error) {
 	if e, ok := errors.AsType[*yamlpos.SyntaxError](err); ok {
 		for _, line := range e.Lines {

@@ -21,7 +21,7 @@ func TestDescribeTellsWhatAJobReported(t *testing.T) {
 	id := w.submit("trial", 2)
 	w.round()
 	told := func(metric string, step, value float64) {
-		w.tell(core.Event{Kind: core.JobReported, Job: id, Metric: metric, Step: step, Value: value})
+		w.report(core.Event{Kind: core.JobReported, Job: id, Metric: metric, Step: step, Value: value})
 	}
 	want := func(state string, metrics ...*controlv1.Metric) {
 		t.Helper()
@@ -44,7 +44,7 @@ func TestDescribeTellsWhatAJobReported(t *testing.T) {
 	loss := &controlv1.Metric{Name: "loss", Step: 3, Value: 2, AtSeconds: 10, Lowest: 1, LowestStep: 2, Highest: 3, HighestStep: 1, Reports: 3}
 	accuracy := &controlv1.Metric{Name: "accuracy", Step: 1, Value: 0.5, AtSeconds: 10, Lowest: 0.5, LowestStep: 1, Highest: 0.5, HighestStep: 1, Reports: 1}
 	want("running", loss, accuracy)
-	w.tell(core.Event{Kind: core.JobProgressed, Job: id, Progress: 1, FromSeconds: w.now})
+	w.report(core.Event{Kind: core.JobProgressed, Job: id, Progress: 1, FromSeconds: w.now})
 	w.round()
 	want("running", loss, accuracy)
 	told("loss", 2, 2.5)
@@ -57,7 +57,7 @@ func TestDescribeTellsWhatAJobReported(t *testing.T) {
 	loss.Step, loss.Value, loss.AtSeconds, loss.Reports = 3, math.NaN(), 40, 3 // it is neither the lowest nor the highest
 	diverged := &controlv1.Metric{Name: "diverged", Step: 1, Value: math.NaN(), AtSeconds: 40, Lowest: math.NaN(), LowestStep: 1, Highest: math.NaN(), HighestStep: 1, Reports: 1}
 	want("running", loss, accuracy, diverged)
-	w.tell(core.Event{Kind: core.JobFinished, Job: id})
+	w.report(core.Event{Kind: core.JobFinished, Job: id})
 	w.round()
 	want("completed", loss, accuracy, diverged)
 }

@@ -48,7 +48,7 @@ func (in *importer) rows(content io.Reader, l *layout) error {
 	return nil
 }
 
-// header is the first row. It tells what divides the columns where the layout leaves that open.
+// header is the first row. It says what divides the columns where the layout leaves that open.
 func (in *importer) header(s *splitter) ([][]byte, error) {
 	for {
 		line, err := s.lines.next()
