@@ -363,7 +363,7 @@ func explainDiverged(metric string, d stopping.Decision, threshold float64) stri
 	}
 	text := fmt.Sprintf("%s is not finite at step %g, which is number %d of %d at rung %d", metric, d.Step, d.Rank, d.RungSize, d.Rung+1)
 	if d.Action == stopping.Stop {
-		text += fmt.Sprintf(", and the best %d go on", d.Keep)
+		text += fmt.Sprintf(", and the best %d continue", d.Keep)
 	}
 	return text
 }

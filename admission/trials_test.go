@@ -157,12 +157,12 @@ func TestTrials(t *testing.T) {
 		"asha ends one that diverged": {
 			NewASHA(), half,
 			[]string{"+a +a", "0:loss@1=1 1:loss@1=NaN"},
-			[]string{"end 1 pruned: loss is not finite at step 1, which is number 2 of 2 at rung 1, and the best 1 go on"},
+			[]string{"end 1 pruned: loss is not finite at step 1, which is number 2 of 2 at rung 1, and the best 1 continue"},
 		},
 		"and where more is better": {
 			NewASHA(), half,
 			[]string{"+a +a", "0:accuracy@1=1 1:accuracy@1=NaN"},
-			[]string{"end 1 pruned: accuracy is not finite at step 1, which is number 2 of 2 at rung 1, and the best 1 go on"},
+			[]string{"end 1 pruned: accuracy is not finite at step 1, which is number 2 of 2 at rung 1, and the best 1 continue"},
 		},
 		"one that diverged waits as others do": {
 			NewSuccessiveHalving(), halving,

@@ -250,7 +250,7 @@ func TestAdmissionsThatJudgeNobodyAreNoted(t *testing.T) {
 			var notes []string
 			c := searching(t, searched{1, tc.experiment}, 8, false, tc.policies...)
 			c.Note = func(text string) {
-				if strings.Contains(text, "judges nobody") {
+				if strings.Contains(text, "judges no job") {
 					notes = append(notes, text)
 				}
 			}
