@@ -44,7 +44,7 @@ type jobEntry struct {
 	Batch        jobBatch      `config:"batch" doc:"bounds of its batch, in samples"`
 	Seconds      float64       `config:"seconds" doc:"how long it takes on the replicas it asks for, as far as known; 0: unknown" min:"0" max:"1e12"`
 	Iterations   float64       `config:"iterations" doc:"work it has to do, in iterations at its initial batch, for a job that reports its progress so; instead of seconds" min:"0" max:"1e15"`
-	Retries      int           `config:"retries" doc:"failed runs that are repeated" min:"0" max:"1000"`
+	Retries      int           `config:"retries" doc:"failed runs that are repeated, each after a wait" min:"0" max:"1000"`
 	Checkpoint   bool          `config:"checkpoint" doc:"a run resumes where the one before stopped, from the folder QUARTET_CHECKPOINT"`
 }
 
