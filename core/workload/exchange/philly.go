@@ -76,8 +76,6 @@ func (in *importer) phillyAttempts(r *Record, job *phillyJob) (reason string) {
 		return "submit_s cannot be read"
 	case submitted.first != submitted.first:
 		return "submit_s is not known"
-	case len(job.Attempts) == 0:
-		return reasonNeverRan
 	}
 	r.Submit = submitted.first
 	for i, attempt := range job.Attempts {
