@@ -1,4 +1,4 @@
-// Package quartet composes a GPU-cluster scheduler of four parts and simulates it, runs it, or tells what it would do next.
+// Package quartet composes a GPU-cluster scheduler of four parts and simulates it, runs it, or says what it would do next.
 //
 // A Catalog lists the components there are: Builtins, and one's own beside them. Load, Parse and Compose choose from it and
 // return a Composition, whose methods carry it out: Simulate, Run, Plan, and Twin, from which a Forecast or a WhatIf is made.

@@ -11,7 +11,7 @@ func NewAcceptAll() core.Factory[core.Admitter] {
 	return core.NewFactory(core.Info{
 		Type:        "accept_all",
 		Summary:     "admits every job at once",
-		Description: "Holds nobody back: a job competes for devices from the first round that knows of it. O(1).",
+		Description: "Holds no job back: a job competes for devices from the first round that knows of it. O(1).",
 	}, core.None{}, func(core.None, core.Settings) (core.Admitter, error) { return acceptAll{}, nil })
 }
 

@@ -17,13 +17,13 @@ type ASHAConfig struct {
 	// First is the step of the first rung.
 	First float64 `config:"first" doc:"step of the first rung; each further one is at reduction times the step" min:"0"`
 	// Reduction is how many trials at a rung there are for each that continues.
-	Reduction int `config:"reduction" doc:"of the trials at a rung one of so many goes on" min:"2" max:"1000"`
+	Reduction int `config:"reduction" doc:"of the trials at a rung one of so many continues" min:"2" max:"1000"`
 	// MaxStep is the last step of a trial; there is no rung from there on. 0 when unknown.
 	MaxStep float64 `config:"max_step" doc:"step that trials come to at most: there is no rung from there on; 0 for not known" min:"0"`
 	// Variant says what happens to a trial that is not among the best at its rung: stop ends it, promote lets it wait.
 	Variant string `config:"variant" doc:"what becomes of a trial that is not among the best at its rung: stop ends it, promote has it wait until it is" enum:"stop|promote"`
 	// Patience is how long an experiment stays quiet before waiting trials are settled by the results so far.
-	Patience time.Duration `config:"patience" doc:"how long nothing is to happen in an experiment before trials that wait are settled by the results that there are; a search that submits its next trial late needs more" min:"0s"`
+	Patience time.Duration `config:"patience" doc:"how long nothing must happen in an experiment before trials that wait are settled by the results that there are; a search that submits its next trial late needs more" min:"0s"`
 }
 
 // The values of ASHAConfig.
@@ -45,7 +45,7 @@ func NewASHA() core.Factory[core.Admitter] {
 	return core.NewFactory(core.Info{
 		Type:    "asha",
 		Summary: "ends trials, or has them wait, that are not among the best at their rung so far",
-		Description: "Admits every job. A trial that comes to a rung goes on if it is among the best there by what was reported so far, one of reduction. With variant: stop any other one is ended at once, and counts as completed; all go on that come before there are so many; " +
+		Description: "Admits every job. A trial that comes to a rung continues if it is among the best there by what was reported so far, one of reduction. With variant: stop any other one is ended at once, and counts as completed; all that come before there are so many continue; " +
 			"with promote it gives back its devices and waits, with its checkpoint, until results of others make it one of the best. Jobs without an experiment are let alone, and pinned ones do not wait. It needs a backend whose jobs report: docs/early-stopping.md.",
 		Source: "Li et al., ASHA, MLSys'20",
 	}, ASHAConfig{Metrics: []string{"loss", "accuracy"}, Goal: goalAuto, First: 1, Reduction: 3, Variant: variantStop, Patience: settlesAfter}, func(c ASHAConfig, _ core.Settings) (core.Admitter, error) {

@@ -15,12 +15,12 @@ type ConvergenceConfig struct {
 	// Change is the largest relative difference between two reports at which a job stands still.
 	Change float64 `config:"change" doc:"it stands still while each report differs from the one before by at most this part of that" min:"0" max:"1"`
 	// Reports is how many reports in a row must stand still.
-	Reports int `config:"reports" doc:"how many reports in a row are to stand still" min:"1" max:"1000"`
+	Reports int `config:"reports" doc:"how many reports in a row must show no improvement" min:"1" max:"1000"`
 }
 
 // NewConvergence ends jobs that hardly get better any more: owners ask for more epochs than their jobs need.
 //
-// Source: Blox (EuroSys'24), loss-based termination, which tells neither the part nor how many reports; here it is 0.001 and 5. A job that was
+// Source: Blox (EuroSys'24), loss-based termination, which states neither the part nor how many reports; here it is 0.001 and 5. A job that was
 // thrown back to a checkpoint is judged by what it reports since. A job that reports none of the metrics runs to its end. O(reports) a report.
 func NewConvergence() core.Factory[core.Admitter] {
 	return core.NewFactory(core.Info{

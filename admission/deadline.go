@@ -43,7 +43,7 @@ func NewDeadline() core.Factory[core.Admitter] {
 		Type:    "deadline",
 		Summary: "admits a job with a deadline only if all deadlines can be met",
 		Description: "Plans all jobs with a deadline in the order of their deadlines, each as late and on as few devices as possible (progressive filling), and declines a job that cannot be done in time or for which another admitted one would not. " +
-			"Jobs without a deadline, and best effort ones, are admitted. Needs an elasticity that tells rates, or declared durations, and with the allocation elasticflow promises are kept. " +
+			"Jobs without a deadline, and best effort ones, are admitted. Needs an elasticity that gives rates, or declared durations, and with the allocation elasticflow promises are kept. " +
 			"Rounds need an interval, for plans change at its multiples. O(jobs × levels × changes of plans) a round.",
 		Source:       "ElasticFlow, ASPLOS'23",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
@@ -68,7 +68,7 @@ type deadline struct {
 // Standing is for ever, and for no time while a job waits for more devices.
 func (p *deadline) Standing() core.Standing { return p.standing }
 
-// Admit answers where nobody tells curves, and nothing can be promised.
+// Admit answers where there are no curves, so that nothing can be promised.
 func (p *deadline) Admit(context.Context, *core.View, []*core.Job) ([]core.Verdict, error) {
 	return nil, errors.New("deadline: asked without what jobs do with accelerators")
 }

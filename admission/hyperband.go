@@ -17,11 +17,11 @@ type HyperbandConfig struct {
 	// First is the earliest step at which there is a rung.
 	First float64 `config:"first" doc:"no rung is at an earlier step" min:"0"`
 	// Reduction is how many trials at a rung there are for each that continues, and the ratio of steps from rung to rung.
-	Reduction int `config:"reduction" doc:"of the trials at a rung one of so many goes on, and the next rung is at so many times the step" min:"2" max:"1000"`
+	Reduction int `config:"reduction" doc:"of the trials at a rung one of so many continues, and the next rung is at so many times the step" min:"2" max:"1000"`
 	// MaxStep is the step that the best trials come to.
 	MaxStep float64 `config:"max_step" doc:"step that the best trials come to" min:"0"`
 	// Patience is how long an experiment stays quiet before waiting trials are settled by the results so far.
-	Patience time.Duration `config:"patience" doc:"how long nothing is to happen in an experiment before trials that wait are settled by the results that there are; a search that submits its next trial late needs more" min:"0s"`
+	Patience time.Duration `config:"patience" doc:"how long nothing must happen in an experiment before trials that wait are settled by the results that there are; a search that submits its next trial late needs more" min:"0s"`
 }
 
 // NewHyperband divides the trials of an experiment into brackets of successive halving, which differ in how early they judge.
@@ -35,7 +35,7 @@ func NewHyperband() core.Factory[core.Admitter] {
 		Type:    "hyperband",
 		Summary: "divides trials into brackets of successive halving that judge sooner or later",
 		Description: "Admits every job. Trials of an experiment fill brackets in their order: the first has many trials and judges them early, at max_step divided by a power of reduction, the last one lets few run through. In a bracket a trial that comes to a rung gives back its devices and waits, with its checkpoint, until each has come there or ended; " +
-			"then the best, one of reduction, go on, and the others are ended and count as completed. When nobody is left who could report, and nothing happened for the time of patience, it is decided with what there is. Jobs without an experiment are let alone, and pinned ones do not wait. It needs a backend whose jobs report: docs/early-stopping.md.",
+			"then the best, one of reduction, continue, and the others are ended and count as completed. When no trial is left that could report, and nothing happened for the time of patience, it is decided with what there is. Jobs without an experiment are let alone, and pinned ones do not wait. It needs a backend whose jobs report: docs/early-stopping.md.",
 		Source: "Li et al., Hyperband, JMLR 18, 2018",
 	}, HyperbandConfig{Metrics: []string{"loss", "accuracy"}, Goal: goalAuto, First: 1, Reduction: 3, MaxStep: 81, Patience: settlesAfter}, func(c HyperbandConfig, _ core.Settings) (core.Admitter, error) {
 		return newTrials(c.Metrics, c.Goal, c.Patience, fmt.Sprintf("hyperband %+v", c), func() stopping.Rule {

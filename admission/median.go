@@ -16,7 +16,7 @@ type MedianConfig struct {
 	// Grace is the first step at which trials are judged.
 	Grace float64 `config:"grace" doc:"the first step at which trials are judged" min:"0"`
 	// Others is how many other trials must have come to a step before one is judged there.
-	Others int `config:"others" doc:"how many other trials are to have come to the step" min:"1" max:"100000"`
+	Others int `config:"others" doc:"how many other trials must have come to the step" min:"1" max:"100000"`
 }
 
 // NewMedian ends trials of an experiment that do worse than half of the others did at the same step.

@@ -57,7 +57,7 @@ func NewQuota() core.Factory[core.Admitter] {
 		Type:    "quota",
 		Summary: "limits the devices and the number of active jobs of each tenant",
 		Description: "Counts the devices that the active jobs of a tenant demand, whether they run or wait; parts of devices where jobs have these. Jobs of a tenant are admitted in submission order; " +
-			"tenants do not hold back each other. A job that could never fit its tenant's quota is rejected. With a share, devices, CPUs and memory each count as a part of what the cluster has, or with the nodes that may join may have, and a job that waits is told which of them is short. O(active + pending jobs) a round.",
+			"tenants do not hold back each other. A job that could never fit its tenant's quota is rejected. With a share, devices, CPUs and memory each count as a part of what the cluster has, or with the nodes that may join may have, and the reason of a pending job names the one that is short. O(active + pending jobs) a round.",
 	}, QuotaConfig{}, func(c QuotaConfig, _ core.Settings) (core.Admitter, error) { return newQuota(c), nil })
 }
 

@@ -347,7 +347,7 @@ func (p *trials) explain(g *group, d stopping.Decision) string {
 	case d.Rung < 0:
 		return fmt.Sprintf("%s of at best %.6g up to step %g is worse than the median of %d others, %.6g", g.metric, value, d.Step, d.RungSize, threshold)
 	case d.Action == stopping.Stop:
-		return fmt.Sprintf("%s of %.6g at step %g is number %d of %d at rung %d, and the best %d go on", g.metric, value, d.Step, d.Rank, d.RungSize, d.Rung+1, d.Keep)
+		return fmt.Sprintf("%s of %.6g at step %g is number %d of %d at rung %d, and the best %d continue", g.metric, value, d.Step, d.Rank, d.RungSize, d.Rung+1, d.Keep)
 	default:
 		return fmt.Sprintf("%s of %.6g at step %g is number %d of %d at rung %d so far", g.metric, value, d.Step, d.Rank, d.RungSize, d.Rung+1)
 	}
@@ -369,7 +369,7 @@ type learnedGroup struct {
 	Rule         json.RawMessage
 }
 
-// Snapshot is the experiments, with the results of trials that ended: no job tells of them.
+// Snapshot is the experiments, with the results of trials that ended: no job holds them.
 func (p *trials) Snapshot() ([]byte, error) {
 	l := learnedTrials{Settings: p.settings, Next: p.next}
 	for _, g := range p.groups {

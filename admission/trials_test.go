@@ -151,7 +151,7 @@ func TestTrials(t *testing.T) {
 		"asha ends one that is worse": {
 			NewASHA(), half,
 			[]string{"+a +a", "0:loss@1=1 1:loss@1=2"},
-			[]string{"end 1 pruned: loss of 2 at step 1 is number 2 of 2 at rung 1, and the best 1 go on"},
+			[]string{"end 1 pruned: loss of 2 at step 1 is number 2 of 2 at rung 1, and the best 1 continue"},
 		},
 		"asha lets all on before there are so many": {NewASHA(), nil, []string{"+a +a +a", "0:loss@1=1 1:loss@1=2"}, nil},
 		"experiments do not meet":                   {NewASHA(), half, []string{"+a +b", "0:loss@1=1 1:loss@1=2"}, nil},
@@ -159,13 +159,13 @@ func TestTrials(t *testing.T) {
 		"and less is not": {
 			NewASHA(), half,
 			[]string{"+a +a", "0:accuracy@1=0.5 1:accuracy@1=0.25"},
-			[]string{"end 1 pruned: accuracy of 0.25 at step 1 is number 2 of 2 at rung 1, and the best 1 go on"},
+			[]string{"end 1 pruned: accuracy of 0.25 at step 1 is number 2 of 2 at rung 1, and the best 1 continue"},
 		},
 		"a goal that is set": {
 			NewASHA(),
 			map[string]any{"goal": "minimize", "reduction": 2},
 			[]string{"+a +a", "0:accuracy@1=0.25 1:accuracy@1=0.5"},
-			[]string{"end 1 pruned: accuracy of 0.5 at step 1 is number 2 of 2 at rung 1, and the best 1 go on"},
+			[]string{"end 1 pruned: accuracy of 0.5 at step 1 is number 2 of 2 at rung 1, and the best 1 continue"},
 		},
 		"the first metric that is reported is the experiment's": {
 			NewASHA(), half, []string{"+a +a +a", "0:accuracy@1=0.5", "1:loss@1=9 1:accuracy@1=0.25", "2:loss@1=10"}, nil,
@@ -184,16 +184,16 @@ func TestTrials(t *testing.T) {
 		"and decides": {
 			NewSuccessiveHalving(), halving,
 			[]string{"+a +a", "0:loss@2=1", "1:loss@3=2"},
-			[]string{"end 1 pruned: loss of 2 at step 3 is number 2 of 2 at rung 1, and the best 1 go on", "admit 0"},
+			[]string{"end 1 pruned: loss of 2 at step 3 is number 2 of 2 at rung 1, and the best 1 continue", "admit 0"},
 		},
 		"and ends one that waits": {
 			NewSuccessiveHalving(), halving,
 			[]string{"+a +a", "0:loss@2=2", "1:loss@3=1"},
-			[]string{"end 0 pruned: loss of 2 at step 2 is number 2 of 2 at rung 1, and the best 1 go on"},
+			[]string{"end 0 pruned: loss of 2 at step 2 is number 2 of 2 at rung 1, and the best 1 continue"},
 		},
 		"the last one failed":   {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "x1"}, []string{"admit 0"}},
 		"the last one ended":    {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "-1"}, []string{"admit 0"}},
-		"with a report at last": {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "1:loss@2=1 -1"}, []string{"end 0 pruned: loss of 2 at step 2 is number 2 of 2 at rung 1, and the best 1 go on"}},
+		"with a report at last": {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "1:loss@2=1 -1"}, []string{"end 0 pruned: loss of 2 at step 2 is number 2 of 2 at rung 1, and the best 1 continue"}},
 		"which failed":          {NewSuccessiveHalving(), halving, []string{"+a +a", "0:loss@2=2", "1:loss@2=1 x1"}, []string{"admit 0"}},
 		"a pinned one goes on":  {NewSuccessiveHalving(), halving, []string{"+a +a", "p0 0:loss@2=2"}, nil},
 		"a pinned one may report": {
@@ -242,7 +242,7 @@ func TestTrials(t *testing.T) {
 			NewHyperband(),
 			map[string]any{"reduction": 2, "max_step": 2.0},
 			[]string{"+a +a +a +a", "0:loss@1=1 2:loss@1=9 3:loss@1=9", "1:loss@1=2"},
-			[]string{"end 1 pruned: loss of 2 at step 1 is number 2 of 2 at rung 1, and the best 1 go on", "admit 0"},
+			[]string{"end 1 pruned: loss of 2 at step 1 is number 2 of 2 at rung 1, and the best 1 continue", "admit 0"},
 		},
 		"the median": {
 			NewMedian(),
@@ -301,7 +301,7 @@ func TestStandsUntilTrialsAreSettled(t *testing.T) {
 // What trials reported before they ended, and how they did, is in a snapshot of a round in which nobody else is asked about.
 func TestEndsAreKept(t *testing.T) {
 	for name, tc := range map[string]struct{ before, ends, want string }{
-		"completed": {"+a", "0:loss@1=1 -0", "end 1 pruned: loss of 2 at step 1 is number 2 of 2 at rung 1, and the best 1 go on"},
+		"completed": {"+a", "0:loss@1=1 -0", "end 1 pruned: loss of 2 at step 1 is number 2 of 2 at rung 1, and the best 1 continue"},
 		"failed":    {"+a 0:loss@1=1", "x0", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func NewVirtualClusters() core.Factory[core.Admitter] {
 		Type:    "virtual_clusters",
 		Summary: "admits the jobs of a tenant to the cells that it is promised",
 		Description: "A tenant is promised cells: devices, nodes, racks and what lies between, by accelerator type. That all of them can be had at once is checked when the config is loaded. " +
-			"Goes with the placement cells, which is told the same tenants, and by which nobody waits for devices within these cells. Where all cells are devices it is the admission quota. " +
+			"Goes with the placement cells, which has the same tenants, and by which no job waits for devices within these cells. Where all cells are devices it is the admission quota. " +
 			"O((active + pending jobs) × levels) a round.",
 		Source: "HiveD, OSDI'20",
 	}, VirtualClustersConfig{Admit: admitFitting, Others: othersOpportunistic}, func(c VirtualClustersConfig, _ core.Settings) (core.Admitter, error) {

@@ -30,7 +30,7 @@ func NewAFS() core.Factory[core.Allocator] {
 		Type:    "afs",
 		Summary: "greedy sharing that weighs a job's gain against the delay of shorter ones, one device at a time",
 		Description: "Hands out one device at a time, by a rule for two jobs that weighs the time left of the shorter against the efficiency of the longer. " +
-			"Needs an elasticity that tells rate curves and the work left; a job without a curve gets its least number only.",
+			"Needs an elasticity that gives rate curves and the work left; a job without a curve gets its least number only.",
 		Source:       "AFS-L, Hwang et al., NSDI'21",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
 	}, AFSConfig{elastic.StepsConfig{Steps: elastic.NextLevel}}, func(c AFSConfig, _ core.Settings) (core.Allocator, error) {

@@ -20,7 +20,7 @@ const (
 // DRFConfig configures NewDRF.
 type DRFConfig struct {
 	// By says whose dominant shares are compared: those of tenants, or of single jobs.
-	By string `config:"by" doc:"tenant: the tenant with the smallest dominant share by its weight has its next job served, again and again; job: the job that wants the smallest dominant share comes first, whoever has what" enum:"job|tenant"`
+	By string `config:"by" doc:"tenant: the tenant with the smallest dominant share by its weight has its next job served, again and again; job: the job that wants the smallest dominant share comes first, regardless of what jobs hold" enum:"job|tenant"`
 	// Tenants are weights of single tenants; all others have weight 1.
 	Tenants []TenantWeight `config:"tenants" doc:"weights of single tenants; all others have weight 1"`
 	// Queue says what happens to the jobs behind one that does not fit; see package queue.
@@ -58,7 +58,7 @@ func (c DRFConfig) Validate() error {
 // it has.
 //
 // Source: Ghodsi et al., DRF (NSDI'11), with by: tenant. With by: job it is the order of the simulator of Synergy (OSDI'22), of the share that each job wants,
-// whatever it or its tenant has had. What a job wants of CPUs and memory is what it runs best with as far as its sensitivity tells, else what it asks for. A job
+// whatever it or its tenant has had. What a job wants of CPUs and memory is what it runs best with by its sensitivity if it has one, else what it asks for. A job
 // counts for all that it wants, whatever placement gives it. A tenant whose next job does not fit what is left goes on with the one after. Preemptive.
 // O(candidates) a round when few change places; by tenant O(candidates × tenants).
 func NewDRF() core.Factory[core.Allocator] {
@@ -66,7 +66,7 @@ func NewDRF() core.Factory[core.Allocator] {
 		Type:    "drf",
 		Summary: "dominant resource fairness, by tenant or by job",
 		Description: "The dominant share is the largest part of the cluster's devices, CPUs or memory, of those that are counted. By tenant, the tenant with the smallest one by its weight has its " +
-			"next job served until nothing is left; by job, who wants the smallest one comes first, whoever has what. Preemptive; ties go to the job submitted first.",
+			"next job served until nothing is left; by job, who wants the smallest one comes first, regardless of what jobs hold. Preemptive; ties go to the job submitted first.",
 		Source: "DRF, NSDI'11; Synergy, OSDI'22 (by job)",
 	}, DRFConfig{By: drfByTenant, Queue: queue.Backfill}, func(c DRFConfig, _ core.Settings) (core.Allocator, error) {
 		p := &drf{byTenant: c.By == drfByTenant, weights: map[string]float64{}, ranks: map[string]int{}, walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)}}

@@ -123,7 +123,7 @@ func (p *elasticDP) choose(candidates []core.Candidate, left int) {
 	}
 }
 
-// stops tells whether a job that runs gets nothing: it waits then, behind those that run, and the choice may be another.
+// stops reports whether a job that runs gets nothing: it waits then, behind those that run, and the choice may be another.
 func (p *elasticDP) stops(candidates []core.Candidate) bool {
 	for i := range candidates {
 		if candidates[i].State == core.Running && !p.runs[i] && len(p.levelsOf(i)) > 0 {

@@ -11,8 +11,8 @@ import (
 
 // ElasticSRTFConfig configures NewElasticSRTF.
 type ElasticSRTFConfig struct {
-	// StepTimes reads the true step times and steps left of a profiled job where elasticity tells no curve.
-	StepTimes bool `config:"step_times" doc:"read the true step times and steps left of a profiled job whose curve elasticity does not tell; a real backend has none: there the declared work counts as seconds"`
+	// StepTimes reads the true step times and steps left of a profiled job where elasticity gives no curve.
+	StepTimes bool `config:"step_times" doc:"read the true step times and steps left of a profiled job without a curve from elasticity; a real backend has none: there the declared work counts as seconds"`
 }
 
 // Capabilities are those that reading step times needs, besides the work left.
@@ -23,11 +23,11 @@ func (c ElasticSRTFConfig) Capabilities() []core.Capability {
 // NewElasticSRTF gives jobs their least numbers of devices by the time they have left, and then all of them the rest in turns.
 //
 // Source: the elastic SRTF of Voda: elastic_fifo with another order. The time left is that on the requested replicas, so that what a
-// job is given does not change its place. It is known as to srtf: the work left over the rate where elasticity tells both, otherwise
+// job is given does not change its place. It is known as to srtf: the work left over the rate where elasticity gives both, otherwise
 // the steps left times the step time for a profiled job, unless step_times is off, and the declared seconds left. Jobs of unknown
 // length come last, ties in JobID order. A shorter job takes the devices of a longer one that runs.
 //
-// Deviations: those of elastic_fifo. Voda measures the time left; here an oracle or the elasticity tells it.
+// Deviations: those of elastic_fifo. Voda measures the time left; here an oracle or the elasticity gives it.
 // O(candidates + devices) when few change places.
 func NewElasticSRTF() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
@@ -35,7 +35,7 @@ func NewElasticSRTF() core.Factory[core.Allocator] {
 		Summary: "shortest remaining time first with the least devices, and the rest in turns",
 		Description: "Gives jobs their least number of devices by the seconds they still need on the replicas they request; one that does not fit lets others by, and ties go to the job submitted first. " +
 			"Those that have some then get one device after the other in turns, up to their most. " +
-			"The seconds are the work left over the rate where elasticity tells both; otherwise the steps left times the step time for a profiled job, unless step_times is off, and the declared work left, taken as seconds. " +
+			"The seconds are the work left over the rate where elasticity gives both; otherwise the steps left times the step time for a profiled job, unless step_times is off, and the declared work left, taken as seconds. " +
 			"Jobs of unknown length come last. O(candidates + devices) a round when few change places.",
 		Source:       "Voda, elastic SRTF",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},

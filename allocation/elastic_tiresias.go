@@ -37,7 +37,7 @@ func NewElasticTiresias() core.Factory[core.Allocator] {
 		Summary: "Tiresias for what jobs request, compaction when many wait, and speed-ups for the rest",
 		Description: "Serves the queues of tiresias with what jobs request. When more than compact_above jobs are left without devices, those of all queues but the first are held to their least number. " +
 			"What is left goes by the largest gain in speed-up: a device more for one that has some, its least number by the device for one that has none. " +
-			"Needs an elasticity that tells rate curves; a job without one gets no more than it requests. O((candidates + devices) log candidates) a round.",
+			"Needs an elasticity that gives rate curves; a job without one gets no more than it requests. O((candidates + devices) log candidates) a round.",
 		Source: "Elastic-Tiresias, Wu et al., TPDS'21; Voda",
 	}, ElasticTiresiasConfig{
 		QueuesConfig: feedback.Usual(), StepsConfig: elastic.StepsConfig{Steps: elastic.NextLevel}, CompactAbove: 10,

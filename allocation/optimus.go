@@ -21,7 +21,7 @@ func NewOptimus() core.Factory[core.Allocator] {
 		Type:    "optimus",
 		Summary: "greedy marginal gain in remaining time, one device at a time",
 		Description: "Gives each job its least number of replicas in submission order, then one device at a time to the job whose remaining time it shortens most. " +
-			"Needs an elasticity that tells rate curves and the work left: without a curve a job gets its least number only, without the work left the declared one stands in. " +
+			"Needs an elasticity that gives rate curves and the work left: without a curve a job gets its least number only, without the work left the declared one stands in. " +
 			"The publication fits both online; here they come from an oracle, in the form of the Pollux artifact. A job stops at its first gain that is not positive, which a curve that is not concave can make too early. " +
 			"O((candidates + devices) log candidates) a round.",
 		Source:       "Optimus, EuroSys'18; Pollux artifact, OSDI'21",

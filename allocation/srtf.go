@@ -17,8 +17,8 @@ type SRTFConfig struct {
 	WeighByDevices bool `config:"weigh_by_devices" doc:"order by remaining seconds times replicas (shortest service first) instead of remaining seconds"`
 	// Queue says what happens to the jobs behind one that does not fit; see package queue.
 	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
-	// StepTimes reads the true step times and steps left of a profiled job where elasticity tells no curve.
-	StepTimes bool `config:"step_times" doc:"read the true step times and steps left of a profiled job whose curve elasticity does not tell; a real backend has none: there the declared work counts as seconds"`
+	// StepTimes reads the true step times and steps left of a profiled job where elasticity gives no curve.
+	StepTimes bool `config:"step_times" doc:"read the true step times and steps left of a profiled job without a curve from elasticity; a real backend has none: there the declared work counts as seconds"`
 	// Speed says how fast a job that is sensitive to CPUs and memory is taken to be: synergy.BaseSpeed or synergy.PresentSpeed.
 	Speed string `config:"speed" doc:"how fast a job is reckoned to be that is sensitive to CPUs and memory: base, as with the part of them that belongs to its devices; present, as with what it has if it runs, and with what it runs best with if it waits" enum:"base|present"`
 }
@@ -34,7 +34,7 @@ func (c SRTFConfig) Capabilities() []core.Capability {
 // NewSRTF serves the job with the least time left first, which it learns from an oracle.
 //
 // Source: shortest remaining time first, as in Blox (EuroSys'24) and, with weigh_by_devices, the shortest-gpu schedule
-// of Tiresias (NSDI'19). The time left is the work left over the rate at the granted replicas where elasticity tells
+// of Tiresias (NSDI'19). The time left is the work left over the rate at the granted replicas where elasticity gives
 // both; otherwise the steps left times the step time for a profiled job, unless step_times is off, and the declared seconds left.
 // The publications know every length; here one of unknown length counts as the longest. O(candidates) a round when few
 // change places.
@@ -43,7 +43,7 @@ func NewSRTF() core.Factory[core.Allocator] {
 		Type:    "srtf",
 		Summary: "shortest remaining time first, with or without preemption",
 		Description: "Orders jobs by the seconds they still need at the replicas they request; ties go to the job submitted first. " +
-			"Those are the work left over the rate where elasticity tells both; otherwise the steps left times the step time for a profiled job, unless step_times is off, and the declared work left, taken as seconds. " +
+			"Those are the work left over the rate where elasticity gives both; otherwise the steps left times the step time for a profiled job, unless step_times is off, and the declared work left, taken as seconds. " +
 			"The publications know every length; here jobs of unknown length come last. O(candidates) a round when few change places.",
 		Source:       "Blox, EuroSys'24; Tiresias, NSDI'19 (shortest, shortest-gpu); Synergy, OSDI'22 (speed)",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},

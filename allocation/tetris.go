@@ -13,8 +13,8 @@ import (
 type TetrisConfig struct {
 	// Queue says what happens to the jobs behind one that does not fit; see package queue.
 	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
-	// StepTimes reads the true step times and steps left of a profiled job where elasticity tells no curve.
-	StepTimes bool `config:"step_times" doc:"read the true step times and steps left of a profiled job whose curve elasticity does not tell; a real backend has none: there the declared work counts as seconds"`
+	// StepTimes reads the true step times and steps left of a profiled job where elasticity gives no curve.
+	StepTimes bool `config:"step_times" doc:"read the true step times and steps left of a profiled job without a curve from elasticity; a real backend has none: there the declared work counts as seconds"`
 	// Speed says how fast a job that is sensitive to CPUs and memory is taken to be: synergy.BaseSpeed or synergy.PresentSpeed.
 	Speed string `config:"speed" doc:"how fast a job is reckoned to be that is sensitive to CPUs and memory: base, as with the part of them that belongs to its devices; present, as with what it has if it runs, and with what it runs best with if it waits" enum:"base|present"`
 }

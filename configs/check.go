@@ -94,9 +94,9 @@ func (l *loader) checkNoise(c *Config) {
 		return
 	}
 	if _, given := l.find(path); !given {
-		l.report(path, core.Diagnostics{{Summary: "required with source noisy, but missing", Hint: "for example 0.7, a factor of 2; 0 tells the true work"}})
+		l.report(path, core.Diagnostics{{Summary: "required with source noisy, but missing", Hint: "for example 0.7, a factor of 2; 0 gives the true work"}})
 	} else if c.Estimate.Sigma == 0 {
-		c.Notes = append(c.Notes, core.Diagnostic{Position: l.position(path), Path: path, Summary: "an error of 0 is none: policies are told the true work"})
+		c.Notes = append(c.Notes, core.Diagnostic{Position: l.position(path), Path: path, Summary: "an error of 0 is none: policies know the true work"})
 	}
 }
 

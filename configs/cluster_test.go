@@ -75,7 +75,7 @@ func TestSampleIsChecked(t *testing.T) {
 		})
 	}
 	for set, want := range map[string]string{
-		"estimate={source: noisy, sigma: 0}":    "--set: estimate.sigma: an error of 0 is none: policies are told the true work",
+		"estimate={source: noisy, sigma: 0}":    "--set: estimate.sigma: an error of 0 is none: policies know the true work",
 		"estimate={source: noisy, sigma: 0.5}":  "",
 		"estimate={source: declared, sigma: 0}": "",
 	} {

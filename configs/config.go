@@ -29,7 +29,7 @@ type Config struct {
 	Workload Selected[workload.Source]
 	// Sample: which jobs of the workload take part, and how dense.
 	Sample workload.Sample
-	// Estimate: what policies are told of the work of a job.
+	// Estimate: what policies know about the work of a job.
 	Estimate workload.Estimate
 	// Round: when rounds are held.
 	Round Round
@@ -56,7 +56,7 @@ type Config struct {
 	Synthesizer  Synthesizer
 	Alternatives []Alternative // those that the run chooses from, that of this config first; empty for none
 
-	// Notes tell of what is valid and yet comes to nothing.
+	// Notes are warnings about what is valid and yet has no effect.
 	Notes core.Diagnostics
 
 	tree        *node             // what was written, and where

@@ -20,7 +20,7 @@ func (d Difference) String() string {
 }
 
 // Differ lists how a resolved config differs from another, in the order of the keys, each as "path: value, there value".
-// Of a component of another type only the type is told. Where results go and which files are written is no difference.
+// Of a component of another type only the type is listed. Where results go and which files are written is no difference.
 func Differ(resolved, other []byte) ([]string, error) {
 	here, err := Leaves(resolved)
 	if err != nil {

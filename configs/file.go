@@ -23,8 +23,8 @@ type File struct {
 	Workload Part `config:"workload" doc:"where the jobs come from"`
 	// Sample: which of the workload's jobs take part, and how dense.
 	Sample workload.Sample `config:"sample" doc:"which of the workload's jobs take part, and how dense"`
-	// Estimate: what policies are told of the work of a job.
-	Estimate workload.Estimate `config:"estimate" doc:"what policies are told of the work of a job"`
+	// Estimate: what policies know about the work of a job.
+	Estimate workload.Estimate `config:"estimate" doc:"what policies know about the work of a job"`
 	// Round: when decisions are taken.
 	Round Round `config:"round" doc:"when decisions are taken"`
 	// Restart: what a restart costs a job: the backend charges it and the policies count on it, each unless its own settings say otherwise.
@@ -36,8 +36,8 @@ type File struct {
 	// Backend: the world the scheduler acts on.
 	Backend Part `config:"backend" doc:"the world the scheduler acts on"`
 
-	// Synthesizer: a choice between compositions while the run goes on.
-	Synthesizer Synthesizer `config:"synthesizer" doc:"a choice between compositions while the run goes on; none without candidates"`
+	// Synthesizer: a choice between compositions while the run is in progress.
+	Synthesizer Synthesizer `config:"synthesizer" doc:"a choice between compositions while the run is in progress; none without candidates"`
 
 	// Output: what a run leaves behind.
 	Output Output `config:"output" doc:"what a run leaves behind"`

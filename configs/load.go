@@ -337,7 +337,7 @@ func (l *loader) checkShares(c *Config, from giver) {
 		}
 		if p.Factory.Divides && !c.Cluster.CountResources {
 			l.report(path+".type", core.Diagnostics{{
-				Summary: fmt.Sprintf("%q divides CPUs and memory, which nobody counts", p.ID), Hint: "set cluster.count_resources to true",
+				Summary: fmt.Sprintf("%q divides CPUs and memory, which the cluster does not count", p.ID), Hint: "set cluster.count_resources to true",
 			}})
 		}
 	})
@@ -387,13 +387,13 @@ func each[S any](path string, s Selected[S], look func(path string, s Selected[S
 	}
 }
 
-// noteScaler tells when nothing carries out what a scaler decides, and when nobody sizes the pools that there are. That is no problem: a scaler
+// noteScaler says when nothing carries out what a scaler decides, and when nobody sizes the pools that there are. That is no problem: a scaler
 // can be watched deciding, and pools may be all that they need to be.
 func (l *loader) noteScaler(c *Config, opener backend.Opener) {
 	if c.Scaler.Factory.Type == noScaler && len(c.Cluster.Pools) > 0 {
 		c.Notes = append(c.Notes, core.Diagnostic{
 			Position: l.position("cluster.pools"), Path: "cluster.pools",
-			Summary: "nobody sizes the pools: they begin with start nodes, and get others only where they would have fewer than min; set pipeline.elasticity.cluster",
+			Summary: "no policy sizes the pools: they begin with start nodes, and get others only where they would have fewer than min; set pipeline.elasticity.cluster",
 		})
 	}
 	why := fmt.Sprintf("%q neither adds nor removes nodes", c.Backend.ID)

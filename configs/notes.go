@@ -72,7 +72,7 @@ func turnHint(path string, start backend.Start) string {
 	return hint
 }
 
-// noteInterval tells when turns cannot end when they should, as rounds are too rare.
+// noteInterval says when turns cannot end when they should, as rounds are too rare.
 func (l *loader) noteInterval(c *Config) {
 	needs, has := settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation).(core.NeedsInterval)
 	if !has {
@@ -91,7 +91,7 @@ func (l *loader) noteInterval(c *Config) {
 	}
 }
 
-// notePromises tells when promised deadlines may be broken: nobody carries the plans out, or a change of devices takes longer than they count.
+// notePromises says when promised deadlines may be broken: nobody carries the plans out, or a change of devices takes longer than they count.
 func (l *loader) notePromises(c *Config, opener backend.Opener) {
 	type planner struct{ id, path string }
 	var first planner
@@ -157,7 +157,7 @@ func settingsOf[S any](l *loader, s Selected[S], path string, factories []core.F
 	return config
 }
 
-// noteSharing tells when jobs may take turns on a device and none ever will. Plugins do not tell whether they put jobs together; what they might do is no note.
+// noteSharing says when jobs may take turns on a device and none ever will. Plugins do not report whether they put jobs together; what they might do is no note.
 func (l *loader) noteSharing(c *Config) {
 	l.noteUnused(c)
 	if how, err := core.SharingOf(c.Cluster.Sharing); err == nil && how.Parts() {
@@ -167,7 +167,7 @@ func (l *loader) noteSharing(c *Config) {
 		return
 	}
 	if c.Cluster.MaxOwners == 1 {
-		l.note(c, "cluster.max_owners", "2 or more let them", "nobody shares a device: at most one job may be on it")
+		l.note(c, "cluster.max_owners", "2 or more let them", "no jobs share a device: at most one job may be on it")
 		return
 	}
 	a, p := c.Allocation, c.Placement
@@ -179,7 +179,7 @@ func (l *loader) noteSharing(c *Config) {
 	if packing := typesThat(l.catalog.Placement, func(i *core.Info) bool { return i.Packs }); packing != "" {
 		hint += "; placements that do by themselves: " + packing
 	}
-	l.note(c, "cluster.sharing", hint, "nobody shares a device: %q puts no jobs on devices together", a.ID)
+	l.note(c, "cluster.sharing", hint, "no jobs share a device: %q puts no jobs on devices together", a.ID)
 }
 
 // unknown reports whether nothing is known of what a policy does: it is a plugin's, or missing.
@@ -196,7 +196,7 @@ func typesThat[S any](factories []core.Factory[S], say func(*core.Info) bool) st
 	return strings.Join(types, ", ")
 }
 
-// noteWholeDevices tells when jobs have parts of devices, and an allocation stops granting where the devices would be used up if they were whole. What a plugin
+// noteWholeDevices says when jobs have parts of devices, and an allocation stops granting where the devices would be used up if they were whole. What a plugin
 // counts is its own matter.
 func (l *loader) noteWholeDevices(c *Config) {
 	a := c.Allocation
@@ -242,7 +242,7 @@ func (l *loader) noteUnused(c *Config) {
 	for i, s := range c.Admission {
 		if _, cellular := s.Config.(virtualClusters); cellular {
 			l.note(c, fmt.Sprintf("pipeline.admission[%d].type", i), "take the placement cells, with the same tenants",
-				"%q admits jobs to cells that nobody keeps for them: %q seats them anywhere", s.ID, c.Placement.ID)
+				"%q admits jobs to cells that no placement reserves for them: %q seats them anywhere", s.ID, c.Placement.ID)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func readFile(file string, data []byte) (*node, core.Diagnostics) {
 		return root, nil
 	}
 	if object := document.KubernetesObject(); object != "" {
-		r.add(document.At("apiVersion"), "is a "+object+", not a config", "a config tells how to schedule (docs/config.md); jobs of a local run are given with --jobs (docs/run.md), and objects to kubectl (docs/kubernetes.md)")
+		r.add(document.At("apiVersion"), "is a "+object+", not a config", "a config says how to schedule (docs/config.md); jobs of a local run are given with --jobs (docs/run.md), and objects to kubectl (docs/kubernetes.md)")
 		return nil, r.found
 	}
 	top := document.Root
@@ -73,7 +73,7 @@ func (r *reader) add(at core.Position, summary, hint string) {
 	r.found = append(r.found, core.Diagnostic{Position: at, Summary: summary, Hint: hint})
 }
 
-// syntax tells why a text is no YAML.
+// syntax says why a text is no YAML.
 func (r *reader) syntax(err error) {
 	if e, ok := errors.AsType[*yamlpos.SyntaxError](err); ok {
 		for _, line := range e.Lines {

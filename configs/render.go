@@ -25,7 +25,7 @@ func (c *Config) Resolved() ([]byte, error) {
 	return b.Bytes(), e.Close()
 }
 
-// Locate fills in where the settings were written that an error tells of by their paths.
+// Locate fills in where the settings were written that an error names by their paths.
 func (c *Config) Locate(err error) error {
 	found, ok := errors.AsType[core.Diagnostics](err)
 	if !ok || c.tree == nil {

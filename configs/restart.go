@@ -153,7 +153,7 @@ func costOf(config any) (cost restart.Cost, has bool) {
 	return cost, len(core.Decode(&cost, raw)) == 0
 }
 
-// noteRestart tells where the allocation counts another cost of a restart than the backend charges.
+// noteRestart says where the allocation counts another cost of a restart than the backend charges.
 func (l *loader) noteRestart(c *Config) {
 	charged, charges := costOf(c.Backend.Config)
 	counted, counts := costOf(c.Allocation.Config)

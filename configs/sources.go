@@ -105,7 +105,7 @@ func Variables() []string {
 	return names
 }
 
-// StrayVariables tells of the variables among environ, each of the form NAME=value, that look as if they set a key of a config
+// StrayVariables lists the variables among environ, each of the form NAME=value, that look as if they set a key of a config
 // and are read by nothing. Known are those that something else reads. An empty one counts as not set.
 func StrayVariables(environ, known []string) core.Diagnostics {
 	keys := make([]string, 0, len(bound()))

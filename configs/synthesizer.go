@@ -26,7 +26,7 @@ type Synthesizer struct {
 	// Draws: with twin, worlds drawn from what is believed, the same for all candidates.
 	Draws int `config:"draws" doc:"with twin, worlds drawn from what is believed, the same for all candidates; twice as many for the best of them" min:"2" max:"500"`
 	// Objective: what the choice minimises: mean_jct or responsiveness.
-	Objective string `config:"objective" doc:"what is to be small: mean_jct, the time that jobs are there; responsiveness, the time until they first run" enum:"mean_jct|responsiveness"`
+	Objective string `config:"objective" doc:"what to minimise: mean_jct, the time that jobs are there; responsiveness, the time until they first run" enum:"mean_jct|responsiveness"`
 	// SwitchMargin: part of the objective that a switch must gain, a ratio from 0 to 1.
 	SwitchMargin float64 `config:"switch_margin" doc:"part of the objective that a switch must gain" min:"0" max:"1"`
 	// Own: name of the composition of pipeline and round, which decides first.

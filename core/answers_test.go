@@ -199,7 +199,7 @@ func TestAWrongStandingAndAWrongTargetAreRecoveredFrom(t *testing.T) {
 				t.Fatal(err)
 			}
 			if told != 1 || len(b.applied) != 1 {
-				t.Errorf("told %d times, %d changes applied; want 1 and 1", told, len(b.applied))
+				t.Errorf("got %d times, %d changes applied; want 1 and 1", told, len(b.applied))
 			}
 		})
 	}

@@ -129,7 +129,7 @@ func (m *missing) sortComing(c *Cluster) {
 	slices.SortStableFunc(m.coming, func(a, b NodeID) int { return cmp.Compare(moment(a), moment(b)) })
 }
 
-// expect completes a verdict of AwaitingNodes about a job that is not admitted: it tells when the next node should be ready that
+// expect completes a verdict of AwaitingNodes about a job that is not admitted: it says when the next node should be ready that
 // the job can run on.
 func (s *state) expect(j *Job, v *Verdict) {
 	if v.Reason != AwaitingNodes || v.ExpectedSeconds > 0 {

@@ -5,30 +5,30 @@ import (
 	"fmt"
 )
 
-// Backend is the world that a pipeline schedules: the simulator, or real machines. It tells events and applies changes.
+// Backend is the world that a pipeline schedules: the simulator, or real machines. It reports events and applies changes.
 // One goroutine calls Next and Apply, in turn. What a backend keeps to, backendtest.Run checks.
 //
 // Time is the backend's own, in seconds since the run began, from a clock that it was given. NowSeconds never goes back,
 // not even over a restart of the scheduler.
 //
-// A backend that may tell an event again, because a watch was set up anew or a scheduler ended between telling and
+// A backend that may deliver an event again, because a watch was set up anew or a scheduler ended between delivering and
 // remembering, gives its events ids. See Event.ID.
 type Backend interface {
 	// Next waits until a round is due, and returns the moment and what happened up to it: what happened to one job, or to
 	// one node, in order of time. A real clock may be late for a round, and is never early for one.
 	//
 	// It waits for nothing else. When the context ends it returns its error, or the round that is due anyway, and loses
-	// nothing: the next call tells what this one did not. It returns io.EOF when nothing more will ever happen, and from
-	// then on. Unavailable says that it cannot tell for a while, and ErrFenced that another scheduler took over. Any other error
+	// nothing: the next call returns what this one did not. It returns io.EOF when nothing more will ever happen, and from
+	// then on. Unavailable says that it cannot answer for a while, and ErrFenced that another scheduler took over. Any other error
 	// is a malfunction that ends the run.
 	Next(ctx context.Context, w Wake) (Observation, error)
 	// Apply takes in the changes of a round, as of the last observation. It returns once they outlive the scheduler,
 	// where jobs do, and need not wait for them to be carried out: a job that is to run on devices that another one has not
-	// let go of starts when they are free. Applying the changes of a round again has no further effect; Change.Round tells
+	// let go of starts when they are free. Applying the changes of a round again has no further effect; Change.Round says
 	// a repetition from a new decision.
 	//
 	// A change for a job that has ended, or lost its devices, since the observation has no effect, for the pipeline is yet to
-	// be told. What becomes of the others is reported as events: a start that comes to nothing, because its node is down, as
+	// be reported. What becomes of the others is reported as events: a start that comes to nothing, because its node is down, as
 	// JobInterrupted; the end of a job that was faster than its stop, as that. An error, for a job that was never submitted
 	// say, is a malfunction that ends the run; some changes may have been taken in. After Unavailable the same changes are
 	// applied again.
@@ -60,7 +60,7 @@ type Observation struct {
 	Decided *Decided
 }
 
-// Capability is something beyond the plain View that a backend can tell and a policy may need. A config that puts a
+// Capability is something beyond the plain View that a backend can report and a policy may need. A config that puts a
 // policy on a backend without its capability is refused.
 type Capability string
 

@@ -5,7 +5,7 @@ import "slices"
 // Cause is why a job lost its devices, or failed, as far as its backend knows.
 type Cause uint8
 
-// The causes. Unknown is what a backend says that cannot tell, and stands for a node that failed.
+// The causes. Unknown is what a backend says that does not know, and stands for a node that failed.
 const (
 	CauseUnknown      Cause = iota
 	CauseNodeFailed         // a node it ran on is down

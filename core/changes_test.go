@@ -330,7 +330,7 @@ func TestWhoRefusesALargeJob(t *testing.T) {
 			var told recorder
 			rounds(t, stages, &script{}, &told, []core.Event{e})
 			if len(told.verdicts) != 1 || told.verdicts[0].By != tc.by || (told.verdicts[0].Message != "") != (tc.by != "pipeline") {
-				t.Errorf("told %+v, want a verdict by %s", told.verdicts, tc.by)
+				t.Errorf("got %+v, want a verdict by %s", told.verdicts, tc.by)
 			}
 		})
 	}
@@ -367,7 +367,7 @@ func TestAGrantSaysHowManyDevicesAreMissing(t *testing.T) {
 	down := []core.Event{{Kind: core.NodeChanged, Node: 0, Health: core.Down}, {Kind: core.NodeChanged, Node: 1, Health: core.Down}, e}
 	rounds(t, f.stages(), &script{}, &told, down)
 	if len(told.verdicts) != 1 || told.verdicts[0].Wanted != 4 {
-		t.Errorf("told %+v, want 4 devices missing", told.verdicts)
+		t.Errorf("got %+v, want 4 devices missing", told.verdicts)
 	}
 }
 

@@ -50,7 +50,7 @@ type Node struct {
 	DeviceMemoryGB float64
 	Unusable       DeviceSet // devices that are broken, or held by others than the jobs of this cluster
 	Pool           string    // that the node belongs to; empty for none
-	// ExpectedSeconds is when a node that is being provisioned should be ready, as far as the backend can tell; 0 when nobody knows, and
+	// ExpectedSeconds is when a node that is being provisioned should be ready, as far as the backend knows; 0 when nobody knows, and
 	// of every other node.
 	ExpectedSeconds float64
 }

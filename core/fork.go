@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Forker is implemented by a stage whose answers rest on more than the state of a run and what a Snapshotter tells, such as on when it was asked about a job last.
+// Forker is implemented by a stage whose answers rest on more than the state of a run and what a Snapshotter holds, such as on when it was asked about a job last.
 type Forker interface {
 	// Fork is a second instance for the same slot, which answers as this one would from here on and draws its numbers from r; r is nil for one that is only forked
 	// again. Neither sees what becomes of the other, though both may be asked at the same time. Nobody closes it: it holds nothing that needs that, logs nothing and

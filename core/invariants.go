@@ -120,7 +120,7 @@ func (s *state) takeVerdicts(component string, verdicts []Verdict) error {
 			if j.WaitingReason != v.Reason || s.expectsOther(&v) {
 				j.WaitingReason = v.Reason
 				s.view.journal.add(j.ID)
-				s.tell(v)
+				s.reportVerdict(v)
 			}
 		}
 	}
@@ -147,8 +147,8 @@ func (s *state) checkVerdicts(component string, verdicts []Verdict) error {
 	return nil
 }
 
-// tell reports a verdict, its texts bounded: whoever reads the outputs is no part of the policy's.
-func (s *state) tell(v Verdict) {
+// reportVerdict reports a verdict, its texts bounded: whoever reads the outputs is no part of the policy's.
+func (s *state) reportVerdict(v Verdict) {
 	v.Message, v.Unit = CleanText(v.Message, MaxText), CleanText(v.Unit, MaxText)
 	if m := s.marks[v.Job]; m != nil {
 		m.expected = v.ExpectedSeconds

@@ -49,7 +49,7 @@ type JobSpec struct {
 	DeviceMemoryGB float64
 	// SlowdownTolerance is the part of its speed alone that its owner lets go, 0..1, for sharing devices; 0 when unknown.
 	SlowdownTolerance float64
-	// Sensitivity tells how fast the job is by the CPUs and the memory of its replicas; nil when it makes no difference, or nobody knows.
+	// Sensitivity says how fast the job is by the CPUs and the memory of its replicas; nil when it makes no difference, or nobody knows.
 	Sensitivity *Sensitivity
 	// Iteration is what an iteration takes of each kind of resource, alone; zero when unknown.
 	Iteration Iteration
@@ -162,7 +162,7 @@ type Job struct {
 	*JobSpec
 	State         JobState   // single state that the job is in
 	WaitingReason Reason     // why it waits, as last decided
-	Starting      bool       // some of its replicas do not run yet, as far as the backend tells: it holds its devices all the same
+	Starting      bool       // some of its replicas do not run yet, as far as the backend knows: it holds its devices all the same
 	Seats         []Seat     // devices held, in the order the placer chose; nil unless Running
 	Held          int        // number of devices in Seats
 	Sliced        *Sliced    // where its slices begin, on a cluster whose devices are divided so; otherwise nil

@@ -27,8 +27,8 @@ func (l MissingResource) message() string {
 	return fmt.Sprintf("no %s that it can run on has the %s that each of its replicas asks for", l.of, l.What)
 }
 
-// MissingResource tells what keeps a replica of a job off every idle node of the types that the job names: the first of device memory, CPUs and memory that
-// is counted and that none of them has enough of. What a node does not tell it has enough of. O(nodes).
+// MissingResource returns what keeps a replica of a job off every idle node of the types that the job names: the first of device memory, CPUs and memory that
+// is counted and that none of them has enough of. A node has enough of what it does not declare. O(nodes).
 func (c *Cluster) MissingResource(spec *JobSpec) MissingResource {
 	asked := [...]struct{ asks, most int64 }{{asks: asks(spec.DeviceMemoryGB)}, {asks: asks(spec.CPUs)}, {asks: asks(spec.MemoryGB)}}
 	any := false

@@ -33,7 +33,7 @@ func cut(curves []Curve, most []int) []Curve {
 	return short
 }
 
-// CanRunOn is JobSpec.CanRunOn for the least number of replicas that the job's elasticity tells of.
+// CanRunOn is JobSpec.CanRunOn for the least number of replicas that the job's elasticity gives.
 func (c *Candidate) CanRunOn(cluster *Cluster, t AcceleratorID) bool {
 	return len(c.Accelerators) == 0 && cluster.Sharing == Exclusive && !cluster.CountsResources || c.canRunOn(cluster, t) // small enough to cost no call
 }

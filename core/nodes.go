@@ -215,7 +215,7 @@ func (s *state) holdBack(j *Job, v Verdict) {
 	if j.WaitingReason != v.Reason || s.expectsOther(&v) {
 		j.WaitingReason = v.Reason
 		s.view.journal.add(j.ID)
-		s.tell(v)
+		s.reportVerdict(v)
 	}
 }
 

@@ -83,7 +83,7 @@ func (o *occupancy) lacking(j *Job, p *Placement) (rule, what string) {
 			}
 		}
 		if !l.FitsAt(spec, s.Node, s.Devices.Count()) {
-			return RuleNodeLeft, "have not the CPUs and the memory that it is to have left"
+			return RuleNodeLeft, "lack the CPUs and the memory that must be left"
 		}
 	}
 	return RuleDeviceOnce, taken

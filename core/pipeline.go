@@ -16,7 +16,7 @@ type Stages struct {
 	Admission  []Component[Admitter]    // all must admit a job
 	Allocation Component[Allocator]     // decides which jobs get how many devices
 	Placement  Component[Placer]        // decides which devices these are
-	Elasticity Component[Elasticity]    // tells what jobs do with devices, and tunes their batches
+	Elasticity Component[Elasticity]    // says what jobs do with devices, and tunes their batches
 	Scaler     Component[ClusterScaler] // Policy nil for none
 }
 
@@ -41,11 +41,11 @@ type Report struct {
 	DevicesUsed int // devices held after the changes, a shared one once
 	// Repeated says that an earlier scheduler held the round.
 	Repeated bool
-	// Resumed tells how the stages took over from others in this round; nil in all others.
+	// Resumed says how the stages took over from others in this round; nil in all others.
 	Resumed *Resumed
-	// Promises tells whether admission admits jobs with deadlines only if these will be met.
+	// Promises reports whether admission admits jobs with deadlines only if these will be met.
 	Promises bool
-	// Guarantees are what the allocator guarantees jobs by tier; the usual ones where it tells none.
+	// Guarantees are what the allocator guarantees jobs by tier; the usual ones where it declares none.
 	Guarantees Guarantees
 	// Scaled are the sizes of pools that the backend was given, by the id of the scaler in ScaledBy, which is "pipeline" where the scaler has no
 	// opinion on pools with fewer nodes than their least. Where a number of nodes was cut
@@ -53,7 +53,7 @@ type Report struct {
 	Scaled   []PoolTarget
 	ScaledBy string         // id of the scaler, or "pipeline"; empty where there is no scaler
 	Clamped  *ClampedTarget // number of nodes that the bounds did not allow; nil for none
-	// GapRatio is what the allocator certified of its answer; NaN when it was not asked, or could not tell.
+	// GapRatio is what the allocator certified of its answer; NaN when it was not asked, or did not know.
 	GapRatio float64
 }
 
@@ -133,7 +133,7 @@ func (p *Pipeline) watchBy(watchers []func(*Pipeline) Observer) {
 	}
 }
 
-// Run holds rounds until the backend has nothing more to tell, the context ends, or a component malfunctions.
+// Run holds rounds until the backend has nothing more to report, the context ends, or a component malfunctions.
 func (p *Pipeline) Run(ctx context.Context, b Backend) error {
 	p.resumption.open()
 	defer p.resumption.end()
@@ -180,7 +180,7 @@ func (p *Pipeline) Unfinished() []*Job {
 
 func (p *Pipeline) respond(ctx context.Context) error {
 	s, c := &p.state, &p.stages.Elasticity
-	if err := s.tellEnded(ctx, c.ID, c.Policy); err != nil {
+	if err := s.reportEnded(ctx, c.ID, c.Policy); err != nil {
 		return err
 	}
 	if len(s.stale) == 0 {

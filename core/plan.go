@@ -59,7 +59,7 @@ const (
 	JobFinished                     // all work is done
 	JobFailed                       // the job ended without finishing
 	NodeChanged                     // the health of a node changed
-	JobInterrupted                  // a running job lost its devices, and waits again; Cause tells why
+	JobInterrupted                  // a running job lost its devices, and waits again; Cause says why
 	JobSubmitted
 	JobCancelled    // nobody wants the job any more
 	NodeAdded       // a node joined; its id is the next one
@@ -95,8 +95,8 @@ const (
 
 // Event is something that happened on the backend since the round before.
 type Event struct {
-	// ID is 0 from a backend that tells each event once. One that may tell an event again numbers its events in the order
-	// in which it tells them first, and tells an event again under the same number: the pipeline skips what is not above
+	// ID is 0 from a backend that delivers each event once. One that may deliver an event again numbers its events in the order
+	// in which it delivers them first, and delivers an event again under the same number: the pipeline skips what is not above
 	// the highest number it has taken.
 	ID uint64
 
@@ -115,7 +115,7 @@ type Event struct {
 	// grows with Rate.
 	Progress, Rate, FromSeconds float64
 	StepsLeft                   float64 // NaN when unknown; of JobSubmitted, too
-	// Slowed is the part of its rate alone, 0..1, that a job loses from FromSeconds on to those on its devices, as far as the backend can tell: of
+	// Slowed is the part of its rate alone, 0..1, that a job loses from FromSeconds on to those on its devices, as far as the backend knows: of
 	// JobProgressed. It is for people: no decision depends on it.
 	Slowed float64 `json:",omitempty"`
 
@@ -124,10 +124,10 @@ type Event struct {
 	Message string
 	// Cause is why, of a job that was interrupted or failed. Absent, it is CauseUnknown.
 	Cause Cause
-	// Early is why a job that finished was ended before its work was done, with the progress that it tells; NoReason where it came to its own end.
+	// Early is why a job that finished was ended before its work was done, with the progress that it reports; NoReason where it came to its own end.
 	Early Reason `json:",omitempty"`
 
-	// Checkpointing is whether the job keeps what it did when its replicas end, as far as the backend can tell: of JobSubmitted and JobProgressed. It is for forecasts: no
+	// Checkpointing is whether the job keeps what it did when its replicas end, as far as the backend knows: of JobSubmitted and JobProgressed. It is for forecasts: no
 	// decision depends on it.
 	Checkpointing Checkpointing `json:",omitzero"`
 

@@ -23,7 +23,7 @@ type Pool struct {
 	// DownCooldownSeconds. The pipeline sees to it, whatever a scaler wants; and to it that a pool does not turn round within a moment.
 	UpCooldownSeconds, DownCooldownSeconds float64
 	// ProvisioningSeconds is how long a node takes to come as a rule, and Spot says that nodes may be taken away, as far as the backend
-	// tells.
+	// knows.
 	ProvisioningSeconds float64
 	Spot                bool // its nodes may be taken away
 }
@@ -77,7 +77,7 @@ type ClampedTarget struct {
 
 func (c *ClampedTarget) String() string {
 	if c.Pool == nil {
-		return fmt.Sprintf("%s wants %d nodes in all, and there are several pools: they stay as they are, for a scaler is to say how many nodes each is to have", c.By, c.Want)
+		return fmt.Sprintf("%s wants %d nodes in all, and there are several pools: they stay as they are, for a scaler must say how many nodes each gets", c.By, c.Want)
 	}
 	return fmt.Sprintf("%s wants %d nodes of pool %q, which has %d to %d: it is held to these bounds", c.By, c.Want, c.Pool.Name, c.Pool.Min, c.Pool.Max)
 }
@@ -157,7 +157,7 @@ func (s *state) atLeast(wanted []PoolTarget) []PoolTarget {
 	c := s.view.Cluster
 	for i := range c.Pools {
 		if p := &c.Pools[i]; !sizes(wanted, p.Name) && c.PoolSize(p.Name) < p.Min {
-			wanted = append(slices.Clip(wanted), PoolTarget{Pool: p.Name, Nodes: p.Min, Message: fmt.Sprintf("it is to have %d nodes at least", p.Min)})
+			wanted = append(slices.Clip(wanted), PoolTarget{Pool: p.Name, Nodes: p.Min, Message: fmt.Sprintf("it must have %d nodes at least", p.Min)})
 		}
 	}
 	return wanted

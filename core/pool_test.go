@@ -195,15 +195,15 @@ func TestRescale(t *testing.T) {
 		"more than the pool may have":   {wanted: ClusterTarget{Nodes: 9}, alone: true, want: []PoolTarget{{Pool: "p", Nodes: 6}}, cut: `scaler/s wants 9 nodes of pool "p", which has 0 to 6: it is held to these bounds`},
 		"fewer than none":               {wanted: ClusterTarget{Nodes: 2}, others: 3, alone: true, want: []PoolTarget{{Pool: "p", Remove: []NodeID{2, 1, 3, 0}}}, cut: `scaler/s wants -1 nodes of pool "p", which has 0 to 6: it is held to these bounds`},
 		"more, and nobody carries it":   {wanted: ClusterTarget{Nodes: 9}, alone: true, nobody: true},
-		"of which pool":                 {wanted: ClusterTarget{Nodes: 6}, cut: "scaler/s wants 6 nodes in all, and there are several pools: they stay as they are, for a scaler is to say how many nodes each is to have"},
+		"of which pool":                 {wanted: ClusterTarget{Nodes: 6}, cut: "scaler/s wants 6 nodes in all, and there are several pools: they stay as they are, for a scaler must say how many nodes each gets"},
 		"both":                          {wanted: ClusterTarget{Nodes: 6, Pools: []PoolTarget{{Pool: "p", Nodes: 5}}}, alone: true, want: []PoolTarget{{Pool: "p", Nodes: 5}}},
 		"nobody carries it out":         {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "p", Nodes: 6}}}, nobody: true},
 
 		"no opinion, and there are as many as there must be": {least: [2]int{4, 0}},
-		"no opinion, and there are fewer":                    {least: [2]int{5, 0}, want: []PoolTarget{{Pool: "p", Nodes: 5, Message: "it is to have 5 nodes at least"}}, by: "pipeline"},
-		"of another pool":                                    {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "q", Nodes: 2}}}, least: [2]int{5, 0}, want: []PoolTarget{{Pool: "q", Nodes: 2}, {Pool: "p", Nodes: 5, Message: "it is to have 5 nodes at least"}}},
-		"of another pool that stays":                         {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "q", Nodes: 1}}}, least: [2]int{5, 0}, want: []PoolTarget{{Pool: "p", Nodes: 5, Message: "it is to have 5 nodes at least"}}, by: "pipeline"},
-		"of all pools":                                       {least: [2]int{5, 2}, want: []PoolTarget{{Pool: "p", Nodes: 5, Message: "it is to have 5 nodes at least"}, {Pool: "q", Nodes: 2, Message: "it is to have 2 nodes at least"}}, by: "pipeline"},
+		"no opinion, and there are fewer":                    {least: [2]int{5, 0}, want: []PoolTarget{{Pool: "p", Nodes: 5, Message: "it must have 5 nodes at least"}}, by: "pipeline"},
+		"of another pool":                                    {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "q", Nodes: 2}}}, least: [2]int{5, 0}, want: []PoolTarget{{Pool: "q", Nodes: 2}, {Pool: "p", Nodes: 5, Message: "it must have 5 nodes at least"}}},
+		"of another pool that stays":                         {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "q", Nodes: 1}}}, least: [2]int{5, 0}, want: []PoolTarget{{Pool: "p", Nodes: 5, Message: "it must have 5 nodes at least"}}, by: "pipeline"},
+		"of all pools":                                       {least: [2]int{5, 2}, want: []PoolTarget{{Pool: "p", Nodes: 5, Message: "it must have 5 nodes at least"}, {Pool: "q", Nodes: 2, Message: "it must have 2 nodes at least"}}, by: "pipeline"},
 		"fewer, and nobody carries it out":                   {least: [2]int{5, 0}, nobody: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func TestAStageThatRecoversIsAskedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if told != 1 || len(b.applied) != 2 {
-		t.Errorf("told %d times, %d changes applied; want 1 and 2", told, len(b.applied))
+		t.Errorf("got %d times, %d changes applied; want 1 and 2", told, len(b.applied))
 	}
 }
 

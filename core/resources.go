@@ -16,7 +16,7 @@ func (r Resources) Plus(o Resources) Resources {
 	return Resources{r.CPUs + o.CPUs, r.MemoryGB + o.MemoryGB}
 }
 
-// Over tells whether some part is more than that of another.
+// Over reports whether some part is more than that of another.
 func (r Resources) Over(o Resources) bool { return r.CPUs > o.CPUs || r.MemoryGB > o.MemoryGB }
 
 // Least is the smaller of each part.

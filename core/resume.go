@@ -16,7 +16,7 @@ import (
 // brings its stages to where they were. Any other is not asked: what was decided stands, and gives the facts from which new
 // stages go on. Stages that are Snapshotters also get back what the last stages of their id had learned.
 
-// Snapshotter is implemented by a stage that learns what no fact of a job tells, such as the order of its queues. One that
+// Snapshotter is implemented by a stage that learns what no fact of a job shows, such as the order of its queues. One that
 // does not is created anew and goes on from the facts.
 type Snapshotter interface {
 	// Snapshot is what the stage has learned. It is called between rounds and changes nothing.
@@ -73,7 +73,7 @@ type Memory interface {
 	Begin(round int, c *Composition, from []Learned) error
 }
 
-// Resumed tells, in the report of the first round that a composition decides, how it took over.
+// Resumed says, in the report of the first round that a composition decides, how it took over.
 type Resumed struct {
 	Why      string   // in one sentence
 	Restored []string // ids of the components that took up what those before them had learned

@@ -23,7 +23,7 @@ func (p *Pipeline) review(ctx context.Context) error {
 		if !looks {
 			continue
 		}
-		if err := s.tellEnded(ctx, c.ID, c.Policy); err != nil {
+		if err := s.reportEnded(ctx, c.ID, c.Policy); err != nil {
 			return err
 		}
 		if len(s.reported) == 0 {
@@ -43,8 +43,8 @@ func (p *Pipeline) review(ctx context.Context) error {
 	return nil
 }
 
-// tellEnded tells a stage that learns from how jobs end of those that ended since the round before.
-func (s *state) tellEnded(ctx context.Context, component string, policy any) error {
+// reportEnded tells a stage that learns from how jobs end of those that ended since the round before.
+func (s *state) reportEnded(ctx context.Context, component string, policy any) error {
 	h, learns := policy.(Historian)
 	if !learns || len(s.report.Ended) == 0 {
 		return nil
@@ -87,7 +87,7 @@ func (s *state) takeReview(component string, verdicts []Verdict) error {
 		}
 		s.reviewed = append(s.reviewed, c)
 		v.By = component
-		s.tell(v)
+		s.reportVerdict(v)
 	}
 	return nil
 }

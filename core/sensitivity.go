@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Sensitivity tells how fast a job is by the CPUs and the memory that each replica has beside its device. Jobs of one application share it.
+// Sensitivity says how fast a job is by the CPUs and the memory that each replica has beside its device. Jobs of one application share it.
 //
 // Speed is relative to Base: with that a job is as fast as its model says. Source: Mohan et al., Synergy (OSDI'22), where Base is the
 // proportional share, the part of a server's CPUs and memory that belongs to a device when all have the same.

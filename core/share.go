@@ -18,7 +18,7 @@ type Share struct {
 	Profile string
 }
 
-// Part is the compute of a device that a replica of the job has, 0..1: of a job as the cluster serves it, as every view tells it, or as it asks for it
+// Part is the compute of a device that a replica of the job has, 0..1: of a job as the cluster serves it, as every view has it, or as it asks for it
 // where there is no cluster. Cluster.Part is that of any job on a cluster.
 func (s *JobSpec) Part() float64 {
 	switch {

@@ -56,8 +56,8 @@ func overfull(c *core.Cluster, jobs []seatedJob) string {
 	return ""
 }
 
-// toldLeft says what of a cluster is told to be left that is not; "" for nothing. It adds up everything anew.
-func toldLeft(shares *core.Shares, c *core.Cluster, jobs []seatedJob) string {
+// leftDifference says what of a cluster is told to be left that is not; "" for nothing. It adds up everything anew.
+func leftDifference(shares *core.Shares, c *core.Cluster, jobs []seatedJob) string {
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		cpus, memory := n.CPUs, n.MemoryGB
@@ -162,7 +162,7 @@ func TestShares(t *testing.T) {
 			if want {
 				jobs = append(jobs, j)
 			}
-			if told := toldLeft(&shares, c, jobs); told != "" {
+			if told := leftDifference(&shares, c, jobs); told != "" {
 				t.Fatal(told)
 			}
 		}

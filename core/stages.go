@@ -97,7 +97,7 @@ type Discarder interface {
 
 // Historian is implemented by an elasticity, or a Reviewer, that learns from how jobs end.
 type Historian interface {
-	// Ended tells the jobs that ended since the round before, by JobID, before Respond, or before Review, and also when no job is asked about.
+	// Ended passes the jobs that ended since the round before, by JobID, before Respond, or before Review, and also when no job is asked about.
 	// Progress is the work done and State says how they ended; a reviewer does not see those that reviewers ended, or admission rejected. The jobs are
 	// valid during the call only.
 	Ended(ctx context.Context, v *View, jobs []*Job) error
@@ -109,9 +109,9 @@ type ClusterScaler interface {
 	Scale(ctx context.Context, v *View, plan *Plan) (ClusterTarget, error)
 }
 
-// Steady is implemented by a stage that can tell how long its answers stand. When every stage that a round asked is
+// Steady is implemented by a stage that knows how long its answers stand. When every stage that a round asked is
 // steady, the pipeline sleeps until something happens or the earliest of these moments, instead of repeating itself
-// every interval. A stage that cannot tell is asked every round.
+// every interval. A stage that does not know is asked every round.
 type Steady interface {
 	// Standing is part of the last answer and rests on what the stage was shown for it, not on what came of it. Before
 	// the first answer it is for ever.
@@ -121,7 +121,7 @@ type Steady interface {
 // Standing is how long an answer stands while no event comes.
 type Standing struct {
 	// UntilSeconds is the moment up to which asking again would change nothing: +Inf for ever, and the moment of the
-	// round, or one before it, to be asked again in the next. A moment to come that an elasticity tells with its tunings is
+	// round, or one before it, to be asked again in the next. A moment to come that an elasticity gives with its tunings is
 	// kept without an interval too, and Respond is then asked about every running job: what a job can do may change as time
 	// passes, as when it says nothing for too long.
 	UntilSeconds float64
@@ -156,7 +156,7 @@ type Response struct {
 	// MixedTypes is the rate on devices of different types; nil for a job that does not mix types, or when unknown.
 	MixedTypes *MixedTypeRates
 	// SingleDeviceRate is the rate on one device at the best batch of the job's range, where the curves are those of a single batch: what
-	// speed-ups are against. 0 when the curves tell it, or nobody knows.
+	// speed-ups are against. 0 when the curves give it, or it is unknown.
 	SingleDeviceRate float64
 }
 

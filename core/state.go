@@ -69,7 +69,7 @@ func (s *state) init(c *Cluster, o RoundOptions) {
 	s.report.View, s.devices, s.reviseAt, s.reviewAt, s.pools.again = &s.view, c.Devices(), math.Inf(1), math.Inf(1), math.Inf(1)
 }
 
-// decideBy takes in who decides: it counts the devices that a job can have at once under an allocator, and tells whether deadlines
+// decideBy takes in who decides: it counts the devices that a job can have at once under an allocator, and reports whether deadlines
 // are promised, and what tiers are guaranteed.
 func (s *state) decideBy(stages *Stages) {
 	c := &stages.Allocation
@@ -457,7 +457,7 @@ func (s *state) hasTypeFor(j *Job) bool {
 
 func (s *state) reject(j *Job, v Verdict) {
 	j.WaitingReason = v.Reason
-	s.tell(v)
+	s.reportVerdict(v)
 	s.end(j, Rejected, s.view.NowSeconds)
 }
 

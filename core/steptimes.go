@@ -15,7 +15,7 @@ type TypeTimes struct {
 	OneNode, ManyNodes []float64 // seconds by replicas, as in StepTimes
 }
 
-// MixedTypeTimes tell how long a step takes on devices of different types. When each device gets its part of the batch in
+// MixedTypeTimes say how long a step takes on devices of different types. When each device gets its part of the batch in
 // proportion to its speed, all are done after 1/Σ(1/alone) seconds, and the gradients then take SyncSeconds more.
 type MixedTypeTimes struct {
 	SingleDeviceTimes []SingleDeviceTime // of each type that the job can run on

@@ -42,7 +42,7 @@ func TestWhatAnotherSchedulerLearned(t *testing.T) {
 				t.Errorf("begun -want +got\n%s", diff)
 			}
 			if (len(why) > 0) != (tc.learned != nil) || len(why) > 0 && why[0] != "1 [allocation/fake]" {
-				t.Errorf("told %v", why)
+				t.Errorf("got %v", why)
 			}
 		})
 	}

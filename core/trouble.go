@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Unavailable is what a backend returns that cannot tell or apply anything for a while: an API server that restarts, say. What
+// Unavailable is what a backend returns that cannot report or apply anything for a while: an API server that restarts, say. What
 // runs goes on. Any other error ends the run.
 type Unavailable struct {
 	Cause error // what the call came to

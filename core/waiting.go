@@ -29,18 +29,18 @@ func (s *state) explainWaiting() {
 		if !math.IsNaN(j.FirstStart) && j.LastChange == s.view.NowSeconds && v.Reason != NodeUnavailable {
 			continue // the stop in this round says why
 		}
-		s.tellWaiting(j, v)
+		s.reportWaiting(j, v)
 	}
 }
 
-// tellWaiting tells a job why it waits, if that is new.
-func (s *state) tellWaiting(j *Job, v Verdict) {
+// reportWaiting tells a job why it waits, if that is new.
+func (s *state) reportWaiting(j *Job, v Verdict) {
 	m := s.marks[j.ID]
 	unproven := v.Reason == NodeUnavailable && !m.nodesTold
 	if v.Reason != j.WaitingReason || unproven || s.expectsOther(&v) {
 		j.WaitingReason, m.nodesTold = v.Reason, v.Reason == NodeUnavailable
 		s.view.journal.add(j.ID)
-		s.tell(v)
+		s.reportVerdict(v)
 	}
 }
 

@@ -129,11 +129,11 @@ func TestAnInterruptedJobIsToldWhatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(told.verdicts) != 2 {
-		t.Fatalf("told %+v, want one verdict for each interruption", told.verdicts)
+		t.Fatalf("got %+v, want one verdict for each interruption", told.verdicts)
 	}
 	for _, v := range told.verdicts {
 		if v.Reason != core.NodeUnavailable || v.Wanted != 4 || v.Available != 0 {
-			t.Errorf("told %+v, want 4 devices missing", v)
+			t.Errorf("got %+v, want 4 devices missing", v)
 		}
 	}
 	if j := p.Unfinished()[0]; j.Preemptions != 2 || j.Restarts != 1 || j.Attained != 120*4 {
@@ -176,7 +176,7 @@ func TestAJobOnADrainedNodeIsToldWhatIsMissing(t *testing.T) {
 		t.Errorf("applied %+v, want a start and a stop", b.applied)
 	}
 	if len(told.verdicts) != 1 || told.verdicts[0].Wanted != 4 || told.verdicts[0].Reason != core.NodeUnavailable {
-		t.Errorf("told %+v, want once that 4 devices are missing", told.verdicts)
+		t.Errorf("got %+v, want once that 4 devices are missing", told.verdicts)
 	}
 }
 

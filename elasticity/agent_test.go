@@ -200,7 +200,7 @@ func TestSingle(t *testing.T) {
 		"the first that runs": {[]core.Curve{{}, {OneNode: []float64{0, 9}}, {OneNode: []float64{4}}}, 4},
 	}
 	for name, tc := range cases {
-		if got := (&agent{told: tc.told}).single(); got != tc.want {
+		if got := (&agent{curves: tc.told}).single(); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}

@@ -18,7 +18,7 @@ type BatchRule interface {
 	Next(j *BatchState) int
 }
 
-// BatchState is what a BatchRule is told of a job.
+// BatchState is what a BatchRule knows about a job.
 type BatchState struct {
 	// Limits are the bounds of the batch that the job declares.
 	Limits        core.BatchSpec
@@ -65,7 +65,7 @@ type BatchRuleConfig struct {
 	// Knowledge is what is known of a job that starts.
 	Knowledge string `config:"knowledge" doc:"what is known of a job that starts: learned is nothing, history what jobs of its application measured before in this run, oracle the truth" enum:"learned|history|oracle"`
 	// Profiled says that each job was measured on one device of each accelerator type before it starts.
-	Profiled bool `config:"profiled" doc:"each job was measured on one device of each accelerator type before it starts, which tells how types compare"`
+	Profiled bool `config:"profiled" doc:"each job was measured on one device of each accelerator type before it starts, which shows how types compare"`
 	// Types says whether each accelerator type has a model of its own (each) or not (blind).
 	Types string `config:"types" doc:"each accelerator type has a model of its own, or the model is blind to types" enum:"each|blind"`
 	// FixedBatch are applications that keep the requested batch.
@@ -74,8 +74,8 @@ type BatchRuleConfig struct {
 	ScalingRule string `config:"scaling_rule" doc:"how the learning rate grows with the batch" enum:"adascale|square_root|linear|legew"`
 	// SilentAfter is how long a job may work without reporting before it is taken to report nothing.
 	SilentAfter time.Duration `config:"silent_after" doc:"a job that has worked for so long and reported nothing is taken to report nothing" min:"0s"`
-	// MostReplicas is up to how many replicas curves are told.
-	MostReplicas int `config:"most_replicas" doc:"replicas up to which curves are told" min:"1"`
+	// MostReplicas is up to how many replicas curves are given.
+	MostReplicas int `config:"most_replicas" doc:"replicas up to which curves are given" min:"1"`
 }
 
 // ApplicationEpochs is how many epochs the training of an application has.
@@ -114,7 +114,7 @@ func (c BatchRuleConfig) Validate() error {
 //
 // The batch changes at the ends of epochs only, and is split over the replicas as by the artifact of Pollux: what exceeds the
 // devices is accumulated, and what is less than the least batch of each is raised to it. How fast a job is at that batch, and what
-// its samples are worth, is told as by goodput. A rule that looks at gradients is told those of the epoch before; a job of which none
+// its samples are worth, is learned as by goodput. A rule that looks at gradients gets those of the epoch before; a job of which none
 // are known keeps its initial batch for an epoch.
 //
 // Sources: each at its rule. CABS (Balles et al., 2017) is left out: it needs the learning rate and the loss, which jobs do not report.

@@ -246,7 +246,7 @@ func TestBatchRuleChangesAtEpochEnds(t *testing.T) {
 
 // The policy asks to be asked again when the epoch ends; and soon, where it is not known how fast the job is.
 func TestBatchRuleStands(t *testing.T) {
-	rate := func(p *goodputAgent, j *core.Job) float64 { return p.agents[j.ID].told[0].OneNode[3] }
+	rate := func(p *goodputAgent, j *core.Job) float64 { return p.agents[j.ID].curves[0].OneNode[3] }
 	for name, tc := range map[string]struct {
 		change func(j *core.Job)
 		want   func(p *goodputAgent, j *core.Job) float64

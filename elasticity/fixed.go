@@ -19,8 +19,8 @@ type FixedConfig struct {
 	Replicas string `config:"replicas" doc:"range of a job: requested is exactly what the user asked for, elastic all that the job can run with" enum:"requested|elastic"`
 	// Split says how the batch is split over devices of different types: even or proportional.
 	Split string `config:"split" doc:"how the batch is split over replicas on devices of different types: even leaves the faster ones waiting, proportional gives each as much as it does in the time" enum:"even|proportional"`
-	// Oracle tells the true rate curve and the steps left also when Replicas is requested.
-	Oracle bool `config:"oracle" doc:"tell the true rate curve and the steps left also when replicas is requested; elastic always tells them"`
+	// Oracle gives the true rate curve and the steps left also when Replicas is requested.
+	Oracle bool `config:"oracle" doc:"give the true rate curve and the steps left also when replicas is requested; elastic always gives them"`
 }
 
 // Capabilities are those that reading step times needs.
@@ -55,7 +55,7 @@ func NewFixed() core.Factory[core.Elasticity] {
 	}, FixedConfig{Replicas: requested, Split: even}, func(c FixedConfig, _ core.Settings) (core.Elasticity, error) {
 		return &fixed{
 			elastic: c.Replicas == elastic, oracle: c.Replicas == elastic || c.Oracle, proportional: c.Split == proportional,
-			measured: make(map[*core.StepTimes]told), linear: make(map[span][]core.Curve),
+			measured: make(map[*core.StepTimes]knownTimes), linear: make(map[span][]core.Curve),
 		}, nil
 	})
 }
@@ -64,7 +64,7 @@ type fixed struct {
 	elastic, oracle, proportional bool
 	inherits                      bool // jobs with a batch to tune were tuned by another policy before
 	// The curves made so far: jobs share them.
-	measured map[*core.StepTimes]told
+	measured map[*core.StepTimes]knownTimes
 	linear   map[span][]core.Curve
 	types    int // that measured is by
 
@@ -73,8 +73,8 @@ type fixed struct {
 	splitter  splitter
 }
 
-// told is what a table of step times becomes in a response.
-type told struct {
+// knownTimes is what a table of step times becomes in a response.
+type knownTimes struct {
 	curves []core.Curve
 	unlike *core.MixedTypeRates
 }
@@ -104,7 +104,7 @@ func (p *fixed) respond(c *core.Cluster, j *core.Job) core.Response {
 	switch {
 	case p.oracle && j.StepTimes != nil:
 		r.MaxReplicas = max(min(r.MaxReplicas, j.StepTimes.Most()), r.MinReplicas)
-		known := p.tell(c, j.StepTimes)
+		known := p.knownOf(c, j.StepTimes)
 		r.Curves, r.RemainingWork = known.curves, j.StepsLeft
 		if j.MixesTypes {
 			r.MixedTypes = known.unlike
@@ -115,14 +115,14 @@ func (p *fixed) respond(c *core.Cluster, j *core.Job) core.Response {
 	return r
 }
 
-func (p *fixed) tell(c *core.Cluster, times *core.StepTimes) told {
+func (p *fixed) knownOf(c *core.Cluster, times *core.StepTimes) knownTimes {
 	if types := len(c.Accelerators); p.types != types {
 		p.types = types
 		clear(p.measured)
 	}
 	known, made := p.measured[times]
 	if !made {
-		known = told{curves: stepCurves(times, c.Accelerators), unlike: unlikeRates(times.MixedTypes, c.Accelerators)}
+		known = knownTimes{curves: stepCurves(times, c.Accelerators), unlike: unlikeRates(times.MixedTypes, c.Accelerators)}
 		p.measured[times] = known
 	}
 	return known

@@ -39,7 +39,7 @@ func (p *goodputAgent) fork() *goodputAgent {
 	return f
 }
 
-// Fork goes on with what the jobs do with devices: what they gain is told by their reports.
+// Fork goes on with what the jobs do with devices: what they gain is known from their reports.
 func (p *lossGain) Fork(*rand.Rand) any {
 	return &lossGain{
 		goodputAgent: p.fork(), settings: p.settings, fitter: losscurve.Fitter{Decay: p.fitter.Decay}, constant: p.constant.fork(), perNode: p.perNode,
@@ -78,8 +78,8 @@ func (p *goodputAgent) own(id core.JobID) *agent {
 	return &c
 }
 
-// tellsNews reports whether there is something to learn of a job.
-func (p *goodputAgent) tellsNews(a *agent, v *core.View, j *core.Job) bool {
+// hasNews reports whether there is something to learn of a job.
+func (p *goodputAgent) hasNews(a *agent, v *core.View, j *core.Job) bool {
 	return !slices.Equal(a.reported, j.Measured) || len(a.reported) > 0 && j.Gradients != a.gradients || a.allowed != allowedOf(v.Cluster, j) ||
 		p.ruled != nil && p.ruled.epoch(j, v.NowSeconds) > a.batch.Epoch
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/quartet-sched/quartet/core/goodput"
 )
 
-// Capabilities are those that telling the declared work, or following the progress through a warm-up, needs.
+// Capabilities are those that giving the declared work, or following the progress through a warm-up, needs.
 func (c GoodputConfig) Capabilities() []core.Capability {
 	var needs []core.Capability
 	if c.DeclaredWork || c.warmsUp() {
@@ -30,10 +30,10 @@ func (c GoodputConfig) Capabilities() []core.Capability {
 	return needs
 }
 
-// knowsTruth tells whether jobs are known by the truth.
+// knowsTruth reports whether jobs are known by the truth.
 func (c GoodputConfig) knowsTruth() bool { return c.Knowledge == oracle || c.Knowledge == exactly }
 
-// warmsUp tells whether the learning rate depends on how far a job has come.
+// warmsUp reports whether the learning rate depends on how far a job has come.
 func (c GoodputConfig) warmsUp() bool {
 	return goodput.ScalingRule(c.ScalingRule) == goodput.LEGW && c.WarmupIterations > 0
 }
@@ -90,7 +90,7 @@ func newGoodputAgent(c GoodputConfig, s core.Settings) (core.Elasticity, error) 
 	p := &goodputAgent{
 		config: c, standing: core.Standing{UntilSeconds: math.Inf(1)}, grids: map[core.BatchSpec]*goodput.Grid{}, truths: map[*core.Truth]*pastApplication{},
 		log: s.Log, id: s.ID,
-		rigid: fixed{elastic: true, inherits: true, oracle: c.knowsTruth(), linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
+		rigid: fixed{elastic: true, inherits: true, oracle: c.knowsTruth(), linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]knownTimes{}},
 	}
 	if c.Knowledge == exactly {
 		p.tables, p.latest = map[exactKey]*exactTable{}, map[core.JobID]latestTable{}
@@ -184,7 +184,7 @@ type agent struct {
 	gradients   core.Gradients
 	everySample bool        // counts the same, whatever the gradients
 	models      []typeModel // by AcceleratorID, the last one for all further types; none before anything is known
-	told        []core.Curve
+	curves      []core.Curve
 }
 
 // allowed is what its owner and the cluster allow a job. They change when the job is edited, or a node of a new type joins.
@@ -194,7 +194,7 @@ func allowedOf(c *core.Cluster, j *core.Job) allowed {
 	return allowed{j.MinReplicas, j.MaxReplicas, len(c.Accelerators)}
 }
 
-// Respond tells the curves of each job, in iterations at the initial batch per second.
+// Respond returns the curves of each job, in iterations at the initial batch per second.
 func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.Job) ([]core.Response, error) {
 	if err := p.settle(); err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.J
 			continue
 		}
 		a := p.learn(v, j)
-		r := core.Response{Job: j.ID, MinReplicas: min(j.MinReplicas, a.most), MaxReplicas: a.most, Curves: a.told, RemainingWork: math.NaN()}
+		r := core.Response{Job: j.ID, MinReplicas: min(j.MinReplicas, a.most), MaxReplicas: a.most, Curves: a.curves, RemainingWork: math.NaN()}
 		r.RemainingWork = p.left(a, j, v.NowSeconds)
 		p.responses = append(p.responses, r)
 	}
@@ -262,7 +262,7 @@ func (p *goodputAgent) left(a *agent, j *core.Job, now float64) float64 {
 
 // single is the rate on one device, of the first type that it is known of.
 func (a *agent) single() float64 {
-	for _, c := range a.told {
+	for _, c := range a.curves {
 		if len(c.OneNode) > 0 && c.OneNode[0] > 0 {
 			return c.OneNode[0]
 		}
@@ -319,7 +319,7 @@ func (p *goodputAgent) noteEnds() {
 	}
 	p.endsTold = true
 	if p.log != nil {
-		p.log.Warn("nobody tells how jobs end: the history keeps their curves, and not how much work they had; in the process of the scheduler it keeps both",
+		p.log.Warn("ends of jobs are not reported: the history keeps their curves, and not how much work they had; in the process of the scheduler it keeps both",
 			"component", p.id, "history_path", p.config.HistoryPath)
 	}
 }
@@ -333,7 +333,7 @@ func (p *goodputAgent) learn(v *core.View, j *core.Job) *agent {
 	switch a := p.agents[j.ID]; {
 	case a == nil:
 		p.agents[j.ID] = p.begin(c, j)
-	case !p.tellsNews(a, v, j):
+	case !p.hasNews(a, v, j):
 		return a
 	}
 	a := p.own(j.ID)
@@ -365,7 +365,7 @@ func (p *goodputAgent) learn(v *core.View, j *core.Job) *agent {
 		return a
 	}
 	a.allowed = allowedOf(c, j)
-	a.tell(j)
+	a.makeCurves(j)
 	return a
 }
 
@@ -389,7 +389,7 @@ func (p *goodputAgent) begin(c *core.Cluster, j *core.Job) *agent {
 		}
 		p.model(a, c, j)
 		if a.runs() {
-			a.tell(j)
+			a.makeCurves(j)
 			return a
 		}
 		a.past, a.models, a.gradients = nil, nil, core.Gradients{} // by these a job would never start
@@ -399,7 +399,7 @@ func (p *goodputAgent) begin(c *core.Cluster, j *core.Job) *agent {
 		}
 		p.beginRuled(a, j)
 	}
-	a.told = p.optimism()
+	a.curves = p.optimism()
 	return a
 }
 

@@ -13,13 +13,13 @@ type GoodputConfig struct {
 	// HistoryFrozen does not write the history back.
 	HistoryFrozen bool `config:"history_frozen" doc:"do not write the history back"`
 	// Profiled says that each job was measured on one device of each accelerator type before it starts.
-	Profiled bool `config:"profiled" doc:"each job was measured on one device of each accelerator type before it starts, which tells how types compare"`
+	Profiled bool `config:"profiled" doc:"each job was measured on one device of each accelerator type before it starts, which shows how types compare"`
 	// Types says whether each accelerator type has a model of its own (each) or not (blind).
 	Types string `config:"types" doc:"each accelerator type has a model of its own, or the model is blind to types" enum:"each|blind"`
 	// FixedBatch are applications that keep the requested batch.
 	FixedBatch []string `config:"fixed_batch" doc:"applications that keep the batch the user asked for"`
-	// DeclaredWork tells the work left, as far as users declare how long a job trains.
-	DeclaredWork bool `config:"declared_work" doc:"tell the work left, as far as users declare how long a job trains"`
+	// DeclaredWork gives the work left, as far as users declare how long a job trains.
+	DeclaredWork bool `config:"declared_work" doc:"give the work left, as far as users declare how long a job trains"`
 	// UnmeasuredSeconds is how long a job that has not run yet is taken to need on one device, in seconds.
 	UnmeasuredSeconds float64 `config:"unmeasured_seconds" doc:"seconds that a job which has not run yet is taken to need on one device" min:"0"`
 	// ScalingRule says how the learning rate grows with the batch.
@@ -28,6 +28,6 @@ type GoodputConfig struct {
 	WarmupIterations float64 `config:"warmup_iterations" doc:"iterations at the initial batch that the warm-up of legew takes" min:"0"`
 	// SilentAfter is how long a job may work without reporting before it is taken to report nothing.
 	SilentAfter time.Duration `config:"silent_after" doc:"a job that has worked for so long and reported nothing is taken to report nothing" min:"0s"`
-	// MostReplicas is up to how many replicas curves are told.
-	MostReplicas int `config:"most_replicas" doc:"replicas up to which curves are told" min:"1"`
+	// MostReplicas is up to how many replicas curves are given.
+	MostReplicas int `config:"most_replicas" doc:"replicas up to which curves are given" min:"1"`
 }

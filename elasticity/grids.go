@@ -31,7 +31,7 @@ func (p *goodputAgent) grid(limits core.BatchSpec) *goodput.Grid {
 	return p.grids[limits]
 }
 
-// ungradedBatch is the total batch of a job that reports times but no gradient statistics, so that nobody can tell what
+// ungradedBatch is the total batch of a job that reports times but no gradient statistics, so that nobody knows what
 // another batch is worth, or of one that is to keep its batch where gradients are not looked at: the one its user asked for. 0 for
 // any other job.
 func (p *goodputAgent) ungradedBatch(a *agent, j *core.Job) int {

@@ -150,7 +150,7 @@ func (p *pool) borrow(j *core.Job) *pastApplication {
 	return p.borrowed[k]
 }
 
-// believes tells whether not most jobs proved an application wrong.
+// believes reports whether not most jobs proved an application wrong.
 func (p *pool) believes(a *pastApplication) bool { return p.proofs[a].refuted <= p.proofs[a].confirmed }
 
 // prove notes what a job that began with an application proved of it.
@@ -182,7 +182,7 @@ const (
 	mostSeconds  = 1e9
 )
 
-// sane tells whether a pool with what a job measured could be read again.
+// sane reports whether a pool with what a job measured could be read again.
 func sane(seen []core.Measurement, g core.Gradients) bool {
 	part := func(x float64) bool { return x >= 0 && x <= mostGradient }
 	return part(g.SquaredNorm) && part(g.Variance) && !slices.ContainsFunc(seen, func(m core.Measurement) bool {

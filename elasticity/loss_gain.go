@@ -32,8 +32,8 @@ type LossGainConfig struct {
 	Knowledge string `config:"knowledge" doc:"how a job scales: learned from what it measures, or oracle, the truth" enum:"learned|oracle"`
 	// SilentAfter is how long a job may work without reporting before it is taken to report nothing.
 	SilentAfter time.Duration `config:"silent_after" doc:"with batch goodput: a job that has worked for so long and measured nothing is taken to measure nothing" min:"0s"`
-	// MostReplicas is up to how many replicas curves are told.
-	MostReplicas int `config:"most_replicas" doc:"replicas up to which gains are told" min:"1"`
+	// MostReplicas is up to how many replicas curves are given.
+	MostReplicas int `config:"most_replicas" doc:"replicas up to which gains are given" min:"1"`
 }
 
 // tunedBatch is the batch of LossGainConfig that is tuned.
@@ -69,17 +69,17 @@ func (c *LossGainConfig) Validate() error {
 	return problems.Err()
 }
 
-// NewLossGain tells, for each number of replicas, by how much a job's loss is predicted to fall next.
+// NewLossGain predicts, for each number of replicas, by how much a job's loss falls next.
 //
 // Source: SLAQ (SoCC'17). The rate on a replicas is l(k) - l̂(k + T/τ(a)) over the horizon T: k is the step that the job reported last, l̂ the loss that
 // is forecast from its reports (see [losscurve.Fitter]), and τ(a) the seconds of a step. It is counted in the largest change from one report to the next that the
 // job has seen, so that losses of all kinds compare, times the weight of the job. An allocation that makes the sum of these the largest is SLAQ:
 // elastic_dp is exact.
 //
-// τ(a) follows from the steps told so far and the time that they took, and from how the job scales: c₁/a + c₀ fitted to the step times that it
+// τ(a) follows from the steps reported so far and the time that they took, and from how the job scales: c₁/a + c₀ fitted to the step times that it
 // measures, or true step times, at the batch that was requested; or its goodput. What a job has not measured is taken to scale perfectly, up to twice the replicas that it ran on.
 //
-// Until a job has told two values its loss is taken to fall as 1/(1+k) with its k-th report, from the first of which on comes the largest change. It reports as often as it
+// Until a job has reported two values its loss is taken to fall as 1/(1+k) with its k-th report, from the first of which on comes the largest change. It reports as often as it
 // did so far, or once in the horizon at its usual speed as long as it has run for less than that. A job whose reports are all equal, and one that has converged, is worth next
 // to nothing: it gets what nobody else gains by. Of one that is thrown back to a checkpoint the reports count that still hold.
 //
@@ -89,9 +89,9 @@ func (c *LossGainConfig) Validate() error {
 func NewLossGain() core.Factory[core.Elasticity] {
 	return core.NewFactory(core.Info{
 		Type:    "loss_gain",
-		Summary: "tells how much the loss of a job is predicted to fall next, by its replicas",
-		Description: "Fits convex curves to the losses, or accuracies, that a job reports, and tells by how much it is predicted to get better within a horizon on each number of replicas, as a part of the largest change from one report to the next that it has seen. " +
-			"With the allocation elastic_dp that is SLAQ. Of a job that has told fewer than two values, the loss is taken to fall as 1/(1+k). " +
+		Summary: "predicts how much the loss of a job falls next, by its replicas",
+		Description: "Fits convex curves to the losses, or accuracies, that a job reports, and predicts by how much it gets better within a horizon on each number of replicas, as a part of the largest change from one report to the next that it has seen. " +
+			"With the allocation elastic_dp that is SLAQ. Of a job that has reported fewer than two values, the loss is taken to fall as 1/(1+k). " +
 			"It needs a backend whose jobs report, and runs in the process of the scheduler: docs/reports-of-jobs.md. O(replicas + reports) for a job that reported.",
 		Source: "SLAQ, SoCC'17",
 	}, LossGainConfig{
@@ -109,13 +109,13 @@ func NewLossGain() core.Factory[core.Elasticity] {
 			goodputAgent: agent.(*goodputAgent),
 			settings:     c,
 			fitter:       losscurve.Fitter{Decay: c.Decay},
-			constant:     fixed{elastic: true, oracle: c.Knowledge == oracle, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
+			constant:     fixed{elastic: true, oracle: c.Knowledge == oracle, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]knownTimes{}},
 		}, nil
 	})
 }
 
 type lossGain struct {
-	*goodputAgent // tells how jobs scale where batches are tuned, and tunes them
+	*goodputAgent // says how jobs scale where batches are tuned, and tunes them
 	settings      LossGainConfig
 	fitter        losscurve.Fitter
 	constant      fixed // does so where they are not, as far as step times are known
@@ -128,7 +128,7 @@ type lossGain struct {
 // FollowsReports has the policy asked about a job soon after it reported.
 func (p *lossGain) FollowsReports() bool { return true }
 
-// Respond tells gains a second, counted in largest changes.
+// Respond returns gains a second, counted in largest changes.
 func (p *lossGain) Respond(ctx context.Context, v *core.View, jobs []*core.Job) ([]core.Response, error) {
 	speeds, err := p.speeds(ctx, v, jobs)
 	if err != nil {

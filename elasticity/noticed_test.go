@@ -60,7 +60,7 @@ func TestEndsThatNobodyTellsAreNoted(t *testing.T) {
 			for range 2 {
 				trained(t, p, "app", truth, limits, 1)
 			}
-			if got := strings.Count(log.String(), "nobody tells how jobs end"); got != tc.want {
+			if got := strings.Count(log.String(), "ends of jobs are not reported"); got != tc.want {
 				t.Errorf("said %d times, want %d:\n%s", got, tc.want, log)
 			}
 		})

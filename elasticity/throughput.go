@@ -13,22 +13,22 @@ type ThroughputConfig struct {
 	// Knowledge is what is known of a job that starts.
 	Knowledge string `config:"knowledge" doc:"what is known of a job that starts: learned is nothing, history what jobs of its application measured before in this run, oracle the truth, as far as the model can be fitted to it, exact the truth itself" enum:"learned|history|oracle|exact"`
 	// Profiled says that each job was measured on one device of each accelerator type before it starts.
-	Profiled bool `config:"profiled" doc:"each job was measured on one device of each accelerator type before it starts, which tells how types compare"`
+	Profiled bool `config:"profiled" doc:"each job was measured on one device of each accelerator type before it starts, which shows how types compare"`
 	// Types says whether each accelerator type has a model of its own (each) or not (blind).
 	Types string `config:"types" doc:"each accelerator type has a model of its own, or the model is blind to types" enum:"each|blind"`
 	// FixedBatch are applications that keep the requested batch.
 	FixedBatch []string `config:"fixed_batch" doc:"applications that keep the batch the user asked for"`
-	// DeclaredWork tells the work left, as far as users declare how long a job trains.
-	DeclaredWork bool `config:"declared_work" doc:"tell the work left, as far as users declare how long a job trains"`
+	// DeclaredWork gives the work left, as far as users declare how long a job trains.
+	DeclaredWork bool `config:"declared_work" doc:"give the work left, as far as users declare how long a job trains"`
 	// ScalingRule says how the learning rate grows with the batch.
 	ScalingRule string `config:"scaling_rule" doc:"how the learning rate grows with the batch" enum:"adascale|square_root|linear|legew"`
 	// SilentAfter is how long a job may work without reporting before it is taken to report nothing.
 	SilentAfter time.Duration `config:"silent_after" doc:"a job that has worked for so long and reported nothing is taken to report nothing" min:"0s"`
-	// MostReplicas is up to how many replicas curves are told.
-	MostReplicas int `config:"most_replicas" doc:"replicas up to which curves are told" min:"1"`
+	// MostReplicas is up to how many replicas curves are given.
+	MostReplicas int `config:"most_replicas" doc:"replicas up to which curves are given" min:"1"`
 }
 
-// Capabilities are those that telling the declared work, or knowing the truth, needs.
+// Capabilities are those that giving the declared work, or knowing the truth, needs.
 func (c ThroughputConfig) Capabilities() []core.Capability { return c.goodput().Capabilities() }
 
 func (c ThroughputConfig) goodput() GoodputConfig {
@@ -42,7 +42,7 @@ func (c ThroughputConfig) goodput() GoodputConfig {
 //
 // Source: Saxena et al., Effective Elastic Scaling of Deep Learning Workloads (MASCOTS'20), whose premise is that within the range
 // that its owner gives, the batch of a job changes neither the samples that it needs nor what it learns. How fast a batch is it is
-// told as by goodput: by a model that is fitted to what a job measures, so that a job doubles its replicas at most; or by the truth.
+// learned as by goodput: by a model that is fitted to what a job measures, so that a job doubles its replicas at most; or by the truth.
 // Gradient statistics are not looked at. Deviation: the publication profiles a job on one node before it starts, and adds a model
 // of the communication. O(types × replicas × batch sizes) for a job that measured something new.
 func NewThroughput() core.Factory[core.Elasticity] {

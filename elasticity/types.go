@@ -23,7 +23,7 @@ var anyType = []string{""}
 // model makes the models of a job: one for each accelerator type, or a single one while types make no difference.
 func (p *goodputAgent) model(a *agent, c *core.Cluster, j *core.Job) {
 	types := c.Accelerators
-	if !a.tellsTypes() || p.config.Types == blindType {
+	if !a.knowsTypes() || p.config.Types == blindType {
 		types = anyType
 	}
 	if len(a.models) != len(types) {
@@ -50,8 +50,8 @@ func (p *goodputAgent) model(a *agent, c *core.Cluster, j *core.Job) {
 	p.borrow(a, c, j)
 }
 
-// tellsTypes reports whether what is known of a job names accelerator types.
-func (a *agent) tellsTypes() bool {
+// knowsTypes reports whether what is known of a job names accelerator types.
+func (a *agent) knowsTypes() bool {
 	named := func(m core.Measurement) bool { return m.Accelerator != "" }
 	return slices.ContainsFunc(a.seen, named) || a.past != nil && slices.ContainsFunc(a.past.seen, named)
 }
@@ -178,19 +178,19 @@ func (a *agent) update() {
 	}
 }
 
-// tell makes the curves of the response.
-func (a *agent) tell(j *core.Job) {
+// makeCurves makes the curves of the response.
+func (a *agent) makeCurves(j *core.Job) {
 	if len(a.models) == 0 {
 		return
 	}
-	a.told = make([]core.Curve, len(a.models))
+	a.curves = make([]core.Curve, len(a.models))
 	for t := range a.models {
 		m := &a.models[t]
 		if m.ratio == 0 {
 			continue // it cannot run there
 		}
 		curves := a.models[m.like].curves
-		a.told[t] = core.Curve{
+		a.curves[t] = core.Curve{
 			OneNode:   perIteration(curves.Goodput[goodput.OneNode], j.Batch.Initial, m.ratio),
 			ManyNodes: perIteration(curves.Goodput[goodput.ManyNodes], j.Batch.Initial, m.ratio),
 		}

@@ -166,7 +166,7 @@ func (w *pastWork) refresh() {
 	w.whole = newTotal(slices.Concat(w.before, w.now), byWork)
 }
 
-// believed tells whether not most jobs of this run proved earlier ones wrong.
+// believed reports whether not most jobs of this run proved earlier ones wrong.
 func (w *pastWork) believed() bool { return w.refuted <= w.confirmed }
 
 func (p *workPool) believed(application string) bool { return p.of(application).believed() }

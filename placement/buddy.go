@@ -497,7 +497,7 @@ func (p *buddy) relist(id core.NodeID) {
 	node.levels, node.known = now, 0
 }
 
-// answer tells where those are who moved, and those who were seated anew.
+// answer says where those are who moved, and those who were seated anew.
 func (p *buddy) answer(grants []core.Grant, kept int) {
 	for h := range p.holders {
 		switch {

@@ -9,7 +9,7 @@ import (
 
 // NewFGD seats jobs where they leave the fewest fragments: fragmentation gradient descent.
 //
-// Source: Weng et al., Beware of Fragmentation (ATC'23). Deviation: the typical tasks, by which fragments are told, are those of the jobs submitted so
+// Source: Weng et al., Beware of Fragmentation (ATC'23). Deviation: the typical tasks, by which fragments are counted, are those of the jobs submitted so
 // far, counted anew each time a quarter more of them came; the publication takes them from the trace that it replays.
 func NewFGD() core.Factory[core.Placer] {
 	return byScore(core.Info{

@@ -12,7 +12,7 @@ func NewRandom() core.Factory[core.Placer] {
 	return byScore(core.Info{
 		Type:        "random",
 		Summary:     "on a drawn node with room",
-		Description: "Draws a node among those with room for a job, and devices of it. What others are to be better than.",
+		Description: "Draws a node among those with room for a job, and devices of it. A baseline that other placements should beat.",
 		Source:      "Beware of Fragmentation, ATC'23, baseline",
 	}, false, func(r *rand.Rand, _ []score.Task) score.Scorer { return score.NewRandom(r) })
 }

@@ -38,8 +38,8 @@ func NewSynergy() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "synergy",
 		Summary: "whole devices, with CPUs and memory by how sensitive each job is to them",
-		Description: "With tune nobody is slower than with the part of the CPUs and the memory that belongs to its devices, and who gains by more has more while it is there. " +
-			"Jobs without a known sensitivity want what they ask for. A job that waits is told what is short: devices, CPUs or memory. Needs cluster.count_resources. O(grants × nodes) a round.",
+		Description: "With tune no job is slower than with the part of the CPUs and the memory that belongs to its devices, and who gains by more has more while it is there. " +
+			"Jobs without a known sensitivity want what they ask for. The reason of a pending job names what is short: devices, CPUs or memory. Needs cluster.count_resources. O(grants × nodes) a round.",
 		Source: "Synergy, OSDI'22",
 		Counts: true, Divides: true,
 	}, SynergyConfig{Mode: synergyTune}, func(c SynergyConfig, _ core.Settings) (core.Placer, error) {
@@ -213,7 +213,7 @@ func combined(a, b int, sum bool) int {
 	return max(a, b)
 }
 
-// blameResources tells which of CPUs and memory a job lacks that there are devices for, by the larger part of it that is missing; neither where what is
+// blameResources says which of CPUs and memory a job lacks that there are devices for, by the larger part of it that is missing; neither where what is
 // left of them together is enough.
 func blameResources(verdict *core.Verdict, left, wanted core.Resources) {
 	lacks := func(left, wanted float64) float64 {

@@ -27,7 +27,7 @@ type Config struct {
 	// Pairs says which jobs are tried together on devices: least_used, random or none.
 	Pairs string `config:"pairs" doc:"which jobs are tried together on devices while some wait: least_used, those that use least of their devices, until all have some; random, as many as a draw of pairs yields, as in the imitation of Gavel's; or none" enum:"least_used|random|none"`
 	// GrowShrink gives idle devices of their node to elastic jobs while nobody waits.
-	GrowShrink bool `config:"grow_shrink" doc:"while nobody waits, jobs on one node that can run with more replicas than they request take its idle devices; they give them back when somebody does"`
+	GrowShrink bool `config:"grow_shrink" doc:"while no job waits, jobs on one node that can run with more replicas than they request take its idle devices; they give them back when a job waits"`
 }
 
 // LeastTurn is the slice.
@@ -59,7 +59,7 @@ func New() core.Factory[core.Allocator] {
 		OneType: true,
 		Summary: "turns of time slices, and pairs on the same devices that are measured to be worth it",
 		Description: "While jobs wait, devices go round: who had his for the shortest time, by weight, is next. Pairs are tried on the same devices, and kept while their rates, as parts of those alone, add up to more than 1. " +
-			"It needs rounds at an interval of at most the slice, and jobs that tell their progress; others are not packed. O(jobs log jobs) a round, and up to O(jobs²) where pairs are tried.",
+			"It needs rounds at an interval of at most the slice, and jobs that report their progress; others are not packed. O(jobs log jobs) a round, and up to O(jobs²) where pairs are tried.",
 		Source: "Xiao et al., Gandiva, OSDI'18",
 	}, Config{Slice: time.Minute, Pairs: pairsLeastUsed}, func(c Config, s core.Settings) (core.Allocator, error) {
 		return &gandiva{Config: c, slice: c.Slice.Seconds(), random: s.Rand, until: math.Inf(1), jobs: map[core.JobID]*gandivaJob{}}, nil

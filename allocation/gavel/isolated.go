@@ -14,7 +14,7 @@ func NewIsolated() core.Factory[core.Allocator] {
 	return newFactory(core.Info{
 		Type:        "isolated",
 		Summary:     "an equal part of each accelerator type for every job",
-		Description: "Divides each type evenly among the jobs, as if each had a cluster of its own; the devices that this leaves free go to whoever can use them. O(jobs × types).",
+		Description: "Divides each type evenly among the jobs, as if each had a cluster of its own; the devices that this leaves free go to any job that can use them. O(jobs × types).",
 		Source:      source,
 	}, func(Rounds, core.Settings) policy { return isolated{} })
 }

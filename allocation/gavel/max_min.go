@@ -11,7 +11,7 @@ import (
 type MaxMinConfig struct {
 	Rounds
 	// Spare says what happens to time that the fairest shares leave.
-	Spare string `config:"spare" doc:"what becomes of time that the fairest shares leave: throughput divides it so that the jobs are fastest, each against its best type; rounds leaves it to whoever fits, as published" enum:"throughput|rounds"`
+	Spare string `config:"spare" doc:"what becomes of time that the fairest shares leave: throughput divides it so that the jobs are fastest, each against its best type; rounds leaves it to any job that fits, as published" enum:"throughput|rounds"`
 }
 
 // The values of MaxMinConfig.Spare.

@@ -45,13 +45,13 @@ func (c WaterFillingConfig) Validate() error {
 // more. With tenants, each rises by its weight, and its jobs by theirs or one after the other.
 //
 // Source: Gavel (OSDI'20), section 4.3, whose integer programs find the jobs that can rise no more; here the duals of
-// the linear one tell them. A dozen max-min problems at most for jobs of a few kinds.
+// the linear one show them. A dozen max-min problems at most for jobs of a few kinds.
 func NewWaterFilling() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "gavel_water_filling",
 		OneType: true,
 		Summary: "max-min fairness at every level, for jobs or for tenants and their jobs",
-		Description: "Raises the throughput of all jobs together, each against its equal share, freezes those that can rise no more, and goes on with the others. " +
+		Description: "Raises the throughput of all jobs together, each against its equal share, freezes those that can rise no more, and continues with the others. " +
 			"Tenants divide the cluster by weight, and their jobs a tenant's part by weight or in order of submission.",
 		Source: source + ", section 4.3",
 	}, WaterFillingConfig{Rounds: defaults}, func(c WaterFillingConfig, s core.Settings) (core.Allocator, error) {

@@ -24,7 +24,7 @@ type Config struct {
 	// Pack says when a job is packed: first, wherever it has a partner; full, only when it finds no devices of its own.
 	Pack string `config:"pack" doc:"first: a job is packed where it has a partner, even if devices are free, as Lucid's; full: only one that finds no devices of its own" enum:"first|full"`
 	// Tolerance is the part of its speed that a job gives up where it does not declare its slowdown tolerance.
-	Tolerance float64 `config:"tolerance" doc:"part of its speed alone that a job lets go that does not tell its slowdown tolerance, or tells 0" min:"0" max:"1"`
+	Tolerance float64 `config:"tolerance" doc:"part of its speed alone that a job gives up if it declares no slowdown tolerance, or 0" min:"0" max:"1"`
 	// LabelsAlone lets the labels decide, whatever jobs tolerate.
 	LabelsAlone bool `config:"labels_alone" doc:"whatever jobs tolerate, their labels decide, as with Lucid"`
 	// LabelSum is the largest sum of the labels of two jobs on a device: 0 tiny, 1 medium, 2 jumbo.
@@ -38,11 +38,11 @@ type Config struct {
 	// LargestPacked is the most replicas of jobs that are packed.
 	LargestPacked int `config:"largest_packed" doc:"most replicas of jobs that are packed" min:"0"`
 	// OffBelow turns packing off while fewer jobs than this are submitted in ten minutes; 0 for always on.
-	OffBelow float64 `config:"off_below" doc:"nobody is packed while fewer jobs than this were submitted in ten minutes, on average over the last hour; 0 for always, Lucid's is 2" min:"0"`
+	OffBelow float64 `config:"off_below" doc:"no job is packed while fewer jobs than this were submitted in ten minutes, on average over the last hour; 0 for always, Lucid's is 2" min:"0"`
 	// Queue says what happens to the jobs behind one that does not fit; see package queue.
-	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit while nobody is packed: backfill lets them pass, blocking makes them wait; otherwise they pass" enum:"backfill|blocking"`
-	// StepTimes reads the true step times and steps left of a profiled job where elasticity tells no curve.
-	StepTimes bool `config:"step_times" doc:"read the true step times and steps left of a profiled job whose curve elasticity does not tell"`
+	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit while no job is packed: backfill lets them pass, blocking makes them wait; otherwise they pass" enum:"backfill|blocking"`
+	// StepTimes reads the true step times and steps left of a profiled job where elasticity gives no curve.
+	StepTimes bool `config:"step_times" doc:"read the true step times and steps left of a profiled job without a curve from elasticity"`
 }
 
 // Capabilities are those that reading step times needs, besides the work left.
@@ -56,18 +56,18 @@ func (c Config) Capabilities() []core.Capability {
 // in the order in which they started, that has as many devices to itself, as long as the labels of both add up to at most label_sum, the memory
 // of the device suffices, the job takes at most longer_factor times as long as its partner when both were new, and neither is slowed down by more
 // than it tolerates. That is predicted by the interference fitted to measured pairs (interference.UsualHinge), or known: jobs of
-// the same two applications were seen together, and one of them alone before. A job that does not tell its utilisation is never packed.
+// the same two applications were seen together, and one of them alone before. A job that declares no utilisation is never packed.
 //
 // Source: Hu et al., Lucid, ASPLOS'23: indolent packing. There labels come from a decision tree over profiles; here they come from the utilisation:
 // the bounds are those at which the mean speed beside partners of every utilisation falls below 0.95 and 0.85, by the fit. Tolerances are not
-// Lucid's. It forecasts the load, and here that of the last hour counts. There is no profiler: utilisations are told. O(candidates + waiting × running) a round.
+// Lucid's. It forecasts the load, and here that of the last hour counts. There is no profiler: utilisations are declared. O(candidates + waiting × running) a round.
 func New() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "lucid",
 		Sharing: []core.Sharing{core.TimeSlice},
 		Summary: "shortest job first, with pairs packed on devices that hardly slow each other down",
 		Description: "Orders jobs by estimated seconds times replicas; none is preempted. A job may share the devices of one that runs alone on as many, if their utilisations, memory and length suit, and neither is slowed down by more than it tolerates. " +
-			"A job that does not tell its utilisation, or whose tolerance is not told here or by itself, is not slowed down: the first is never packed, the second only where the fit predicts no loss. " +
+			"A job that declares no utilisation, or has no tolerance here or of its own, is not slowed down: the first is never packed, the second only where the fit predicts no loss. " +
 			"Jobs of unknown length come last. O(candidates + waiting × running) a round.",
 		Source:       "Hu et al., Lucid, ASPLOS'23",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
@@ -173,7 +173,7 @@ func (p *lucid) size(v *core.View, c *core.Candidate, perNode int) float64 {
 func (p *lucid) warn(c *core.Candidate) {
 	if p.Sharing && c.Utilisation == 0 && !p.silent && p.log != nil {
 		p.silent = true
-		p.log.Warn("a job does not tell its utilisation: it is never packed, and neither are others like it", "component", p.id, "job", c.Name)
+		p.log.Warn("a job declares no utilisation: it is never packed, and neither are others like it", "component", p.id, "job", c.Name)
 	}
 }
 

@@ -57,7 +57,7 @@ func New() core.Factory[core.Allocator] {
 		Type:    "matching",
 		Summary: "least mean completion time on devices of unlike types, by a matching market with sampled sizes",
 		Description: "Decides sizes and types together, for jobs whose replicas may run on several types as well as for those that may not, and proposes seats: use placement proposed. " +
-			"Values raw_rate and blind are there to compare. Needs an elasticity that tells rates: elastic, with a proportional split. " +
+			"Values raw_rate and blind are there to compare. Needs an elasticity that gives rates: elastic, with a proportional split. " +
 			"Search exact fails where the devices of all types can be used in more than 131,072 ways. Meant for rounds on events. O(jobs × types²) for each exchange.",
 		Source:       "Liu et al., IEEE TPDS 35(6), 2024",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},

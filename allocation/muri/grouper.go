@@ -43,7 +43,7 @@ type Grouper struct {
 	Exchange bool
 	// Steady lets jobs of the same kind stand in for each other, so that groups that run stay as they are where that costs nothing. Ours.
 	Steady bool
-	// Fits tells whether jobs, by their places in the order, may be a group; nil for always. It tells alike jobs alike, and the same until Forget.
+	// Fits reports whether jobs, by their places in the order, may be a group; nil for always. It answers alike for alike jobs, and the same until Forget.
 	Fits func(jobs []int32) bool
 
 	kinds    map[profile]uint16
@@ -94,7 +94,7 @@ type team struct {
 
 func (t *team) list() []int32 { return t.jobs[:t.n] }
 
-// Forget is to be called when Fits tells something else of the same jobs than before.
+// Forget is to be called when Fits answers something else for the same jobs than before.
 func (g *Grouper) Forget() { clear(g.splits) }
 
 // Solve groups jobs, which come in the order of their keys, for so many devices, and returns the groups to run, those with

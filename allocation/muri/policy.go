@@ -49,8 +49,8 @@ func (c Config) LeastTurn() (seconds float64, setting string, turns bool) {
 
 // New makes the factory of the policy muri: groups of jobs share devices and interleave the stages of their iterations.
 //
-// Source: Zhao et al., Muri (SIGCOMM 2022). The package's comment tells the idea and what is different. A job asks for what it requested, within what elasticity lets
-// it have. Jobs are grouped that want as many devices of the same types, whose stages are told, and whose memory fits on a device together; all others
+// Source: Zhao et al., Muri (SIGCOMM 2022). The package's comment explains the idea and what is different. A job asks for what it requested, within what elasticity lets
+// it have. Jobs are grouped that want as many devices of the same types, whose stages are known, and whose memory fits on a device together; all others
 // run alone, as do pinned ones once they run. The cost is that of [Grouper.Solve].
 func New() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
@@ -58,7 +58,7 @@ func New() core.Factory[core.Allocator] {
 		Summary: "groups of up to four jobs that interleave their stages on the same devices",
 		Description: "Where jobs need more devices than there are, those of the same size are matched so that together they keep storage, devices and network busy, up to four on the same devices. " +
 			"Those that have the least to go, or received the least, come first. A group that would be slower than its jobs one after the other is not made. " +
-			"Jobs ask for the replicas that they request, within what elasticity lets them have; those that do not tell the stages of an iteration run alone, and pinned jobs stay as they started. " +
+			"Jobs ask for the replicas that they request, within what elasticity lets them have; those that do not declare the stages of an iteration run alone, and pinned jobs stay as they started. " +
 			"At most cubic in the jobs of a size, near quadratic where many have the same stages.",
 		Source:  "Muri, SIGCOMM'22; exchange and steady are ours",
 		Sharing: []core.Sharing{core.TimeSlice},
@@ -230,7 +230,7 @@ func (p *policy) classOf(j *core.JobSpec) int32 {
 	return int32(len(p.classes) - 1)
 }
 
-// fits tells whether jobs of a class can be on a device of each type that they run on together, for the placement chooses the type; nil where memory is not counted.
+// fits reports whether jobs of a class can be on a device of each type that they run on together, for the placement chooses the type; nil where memory is not counted.
 func (p *policy) fits(c *core.Cluster) func(jobs []int32) bool {
 	if !slices.ContainsFunc(p.jobs, func(j Job) bool { return j.MemoryGB > 0 }) {
 		return nil

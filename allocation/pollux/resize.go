@@ -11,12 +11,12 @@ import (
 // Resize says that a job which keeps a device goes on while its other devices change, and what that costs it. The search
 // counts on it for every row that shares a node with the one held: the grant then keeps as many devices of that node as
 // both rows have. The counts are found as if any row could share a node, which keeps their cost a lower bound; what a
-// seating really costs is told by its rows.
+// seating really costs is in its rows.
 type Resize struct {
 	// InPlace says that a job that keeps one of its devices is not restarted.
 	InPlace bool `config:"in_place" doc:"a job that keeps one of its devices is not restarted; say so of the simulator too"`
 	// Overhead is what a job is charged for a change in place, at most the restart overhead.
-	Overhead time.Duration `config:"overhead" doc:"what it is charged then, at most restart_overhead; with restart age, what is past is charged in full, as nobody tells how" min:"0s"`
+	Overhead time.Duration `config:"overhead" doc:"what it is charged then, at most restart_overhead; with restart age, what is past is charged in full, as the restart is not observed" min:"0s"`
 }
 
 // price sets what a job's rows cost.

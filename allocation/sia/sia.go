@@ -88,7 +88,7 @@ func New() core.Factory[core.Allocator] {
 		Type:    "sia",
 		OneType: true,
 		Summary: "chooses devices of one of several types for each job, by goodput",
-		Description: "Weighs how much each job gains from configurations of each accelerator type, by curves that elasticity tells, and solves the " +
+		Description: "Weighs how much each job gains from configurations of each accelerator type, by curves from elasticity, and solves the " +
 			"choice to a proven gap. Proposes seats: use placement proposed.",
 		Source: "Sia, SOSP'23, section 3",
 	}, Default, func(c Config, _ core.Settings) (core.Allocator, error) {

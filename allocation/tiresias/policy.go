@@ -156,7 +156,7 @@ func (p *tiresias) byIndex(now float64, waiting []core.JobID, candidates []core.
 // others from then on, beside whom it fitted. With running_first a job that is seated
 // moves ahead of waiting ones, as do the granted with passed_over_last; those see fewer devices, so nothing changes if every fitting grant runs. A Gittins index
 // moves all the time, which matters unless everyone runs after the round. With sinks whole_seconds, a round that an event causes may have a job sink
-// before the moment that was told; that option is for reproductions.
+// before the moment that was given; that option is for reproductions.
 func (p *tiresias) Standing() core.Standing { return p.walk.Standing(p.standing) }
 
 func (p *tiresias) stand(now float64, candidates []core.Candidate) core.Standing {

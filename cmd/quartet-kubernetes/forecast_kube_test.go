@@ -154,11 +154,11 @@ backend: {type: kubernetes}
 // Of each job that has not ended a forecast of a cluster says when it starts and ends, with a band, and the notes say what is not known.
 func TestForecastOfACluster(t *testing.T) {
 	const (
-		unjudged   = "no job that was forecast has ended yet: the bands rest on what is drawn alone"
+		unjudged   = "no job that was forecast has ended yet: the intervals rest on simulated futures alone"
 		unkept     = "how often nodes fail, how long starts take and what jobs measured is not kept: here no node fails, and starts take as long as a simulation has them by default"
-		undeclared = " declare no work: how long they take is told by jobs before them"
-		past       = "of jobs that ended 1 are still there and tell how long others take"
-		noPast     = "no job that ended is still there to tell how long others take"
+		undeclared = " declare no work: how long they take is estimated from jobs before them"
+		past       = "jobs that ended and are still there: 1; they show how long others take"
+		noPast     = "no job that ended is still there to show how long others take"
 	)
 	nodes := stillNodes + ":\n" + stillNode("a100-0", "")
 	for name, tc := range map[string]struct {

@@ -34,7 +34,7 @@ func TestEmbeddedConfigsAreValid(t *testing.T) {
 				t.Errorf("its name is %q, want %q", c.Name, want)
 			}
 			for _, n := range c.Notes {
-				if strings.Contains(n.Summary, "nobody shares a device") { // else sharing would not stand there
+				if strings.Contains(n.Summary, "no jobs share a device") { // else sharing would not stand there
 					t.Errorf("it is told: %s", n.Summary)
 				}
 			}

@@ -64,7 +64,7 @@ func trial() {
 		}
 		told := c.Poll()
 		for step == stopsAfter && isStopped(os.Args[3]) && told.Stop == nil {
-			<-c.Told()
+			<-c.Received()
 			told = c.Poll()
 		}
 		if told.Stop != nil {

@@ -85,7 +85,7 @@ func until(t *testing.T, s *Server, want func(Event) bool) Event {
 	}
 }
 
-func told(t *testing.T, c *Client, want func(ToJob) bool) ToJob {
+func waitFor(t *testing.T, c *Client, want func(ToJob) bool) ToJob {
 	t.Helper()
 	limit := time.After(patience)
 	for {
@@ -93,7 +93,7 @@ func told(t *testing.T, c *Client, want func(ToJob) bool) ToJob {
 			return l
 		}
 		select {
-		case <-c.Told():
+		case <-c.Received():
 		case <-limit:
 			t.Fatal("the job was told nothing")
 		}
@@ -110,10 +110,10 @@ func converse(t *testing.T, at *place) {
 	s := at.serve(t, "train")
 	tuning := Tuning{BatchPerDevice: 32, AccumulationSteps: 1, LearningRateFactor: 1.5, BatchByReplica: []int{40, 24}}
 	if n, err := s.Send("train", ToJob{Tuning: &tuning}); n != 0 || err != nil {
-		t.Errorf("told %d replicas, %v; none is there yet", n, err)
+		t.Errorf("got %d replicas, %v; none is there yet", n, err)
 	}
 	c := at.dial(t, "train", 1)
-	if got := told(t, c, hasTuning).Tuning; !cmp.Equal(*got, tuning) {
+	if got := waitFor(t, c, hasTuning).Tuning; !cmp.Equal(*got, tuning) {
 		t.Errorf("tuning (-want +got):\n%s", cmp.Diff(tuning, *got))
 	}
 	hello := until(t, s, func(e Event) bool { return e.Hello != nil })
@@ -128,10 +128,10 @@ func converse(t *testing.T, at *place) {
 		t.Errorf("report (-want +got):\n%s", cmp.Diff(report, *got.Report))
 	}
 	if n, err := s.Send("train", ToJob{Checkpoint: &Checkpoint{}, Stop: &Stop{GraceSeconds: 7}}); n != 1 || err != nil {
-		t.Errorf("told %d replicas, %v; want one", n, err)
+		t.Errorf("got %d replicas, %v; want one", n, err)
 	}
-	if l := told(t, c, hasStop); l.Stop.GraceSeconds != 7 || l.Checkpoint == nil {
-		t.Errorf("told %+v", l)
+	if l := waitFor(t, c, hasStop); l.Stop.GraceSeconds != 7 || l.Checkpoint == nil {
+		t.Errorf("got %+v", l)
 	}
 	if err := c.Checkpointed(6); err != nil {
 		t.Error(err)
@@ -248,7 +248,7 @@ func garbage(t *testing.T, at *place) {
 				_ = conn.(interface{ CloseWrite() error }).CloseWrite() // likewise
 			}()
 			if e := until(t, s, isGone); e.Err == nil || !strings.Contains(e.Err.Error(), tc.want) {
-				t.Errorf("told %v, want %q", e.Err, tc.want)
+				t.Errorf("got %v, want %q", e.Err, tc.want)
 			}
 			answer, _ := bufio.NewReader(conn).ReadString('\n')
 			if want := strings.ReplaceAll(strings.ReplaceAll(tc.want, `"`, `\"`), "\n", `\n`); !strings.Contains(answer, want) {
@@ -287,7 +287,7 @@ func restart(t *testing.T, at *place) {
 	if e.Report == nil || e.Report.Progress != 4 || e.Checkpointed == nil || e.Checkpointed.Progress != 3 {
 		t.Errorf("the new scheduler receives %+v", e)
 	}
-	if got := told(t, c, hasTuning).Tuning.BatchPerDevice; got != 9 {
+	if got := waitFor(t, c, hasTuning).Tuning.BatchPerDevice; got != 9 {
 		t.Errorf("told a batch of %d", got)
 	}
 	if err := c.Err(); err == nil {
@@ -303,14 +303,14 @@ func expectAnew(t *testing.T, at *place) {
 	old := at.dial(t, "train", 0)
 	until(t, s, func(e Event) bool { return e.Hello != nil })
 	send(t, s, "train", ToJob{Stop: &Stop{GraceSeconds: 1}})
-	told(t, old, hasStop)
+	waitFor(t, old, hasStop)
 	old.Close()
 	until(t, s, isGone)
 	s.Expect("train")
 	c := at.dial(t, "train", 0)
 	until(t, s, func(e Event) bool { return e.Hello != nil })
 	send(t, s, "train", ToJob{Tuning: &Tuning{BatchPerDevice: 9}})
-	if l := told(t, c, hasTuning); l.Stop != nil {
+	if l := waitFor(t, c, hasTuning); l.Stop != nil {
 		t.Error("the new run is stopped by the order to the old one")
 	}
 	s.Forget("train")
@@ -327,7 +327,7 @@ func connectAgain(t *testing.T, at *place) {
 	for range 2 {
 		say(at.open(t), at.hello("train", 0))
 		if e := next(t, s); e.Gone || e.Hello == nil {
-			t.Errorf("told %+v", e)
+			t.Errorf("got %+v", e)
 		}
 	}
 	if n, _ := s.Send("train", ToJob{Checkpoint: &Checkpoint{}}); n != 1 {
@@ -410,7 +410,7 @@ func TestWithoutScheduler(t *testing.T) {
 	if err := c.Report(Report{Replicas: 1, Nodes: 1}); err != nil {
 		t.Error(err)
 	}
-	if c.Poll() != (ToJob{}) || c.Told() != nil || c.Err() != nil || c.Checkpointed(1) != nil || c.Done() != nil {
+	if c.Poll() != (ToJob{}) || c.Received() != nil || c.Err() != nil || c.Checkpointed(1) != nil || c.Done() != nil {
 		t.Error("it is told something")
 	}
 	c.Close()

@@ -18,7 +18,7 @@ const (
 	flushLimit = time.Second
 )
 
-// Client is the job's side. A nil Client is one without a scheduler: it says nothing and is told nothing. Its methods
+// Client is the job's side. A nil Client is one without a scheduler: it says nothing and receives nothing. Its methods
 // may be called at any time from any goroutine, and but for Close none waits.
 //
 // When the connection is lost, because the scheduler restarts, the client connects anew and repeats what it last said.
@@ -79,7 +79,7 @@ func (c *Client) say(m FromJob) error {
 	return nil
 }
 
-// Poll returns what the job was told since the last call, the latest of each kind. A training loop asks once a step.
+// Poll returns what the job received since the last call, the latest of each kind. A training loop asks once a step.
 func (c *Client) Poll() ToJob {
 	if c == nil {
 		return ToJob{}
@@ -88,8 +88,8 @@ func (c *Client) Poll() ToJob {
 	return told
 }
 
-// Told receives after the job was told something that Poll did not return yet; it never does without a scheduler.
-func (c *Client) Told() <-chan struct{} {
+// Received receives after the scheduler sent something that Poll did not return yet; it never does without a scheduler.
+func (c *Client) Received() <-chan struct{} {
 	if c == nil {
 		return nil
 	}

@@ -26,7 +26,7 @@ const (
 	TokenVariable = "QUARTET_AGENT_TOKEN" // file of the token that says who the job is
 )
 
-// Environment is what a replica is told when it starts.
+// Environment is what a replica finds in its environment when it starts.
 type Environment struct {
 	Job        string // name of the job
 	Rank       int    // of the replica, from 0

@@ -95,7 +95,7 @@ type Tuning struct {
 // end of a step, and lose nothing. A member is a process, or a pod, of one or more replicas of successive ranks.
 type World struct {
 	Generation int64  `json:"generation"` // of a run: the larger one holds
-	Rank       int    `json:"rank"`       // of the first replica of the member that is told, from 0
+	Rank       int    `json:"rank"`       // of the first replica of the member that gets the message, from 0
 	Replicas   int    `json:"replicas"`   // how many there are
 	Nodes      int    `json:"nodes"`      // how many nodes they sit on
 	Address    string `json:"address"`    // host of the lowest member, where all find each other

@@ -48,18 +48,18 @@ type Identity struct {
 	Member string // of the job; empty where jobs have none
 }
 
-// Admit finds out who says a hello, by its token. What it returns as an error is told to the other side, whose connection is
+// Admit finds out who says a hello, by its token. What it returns as an error is sent to the other side, whose connection is
 // ended; it tries again later. It is called for many connections at a time, and returns when the context ends, which is ten
 // seconds after the connection was opened at the latest.
 type Admit func(ctx context.Context, h Hello) (Identity, error)
 
-// Event is what a server tells of a replica: what it said, or that it went.
+// Event is what a server reports about a replica: what it said, or that it went.
 type Event struct {
 	Job    string // empty for a connection of which it never was known who it is
 	Member string // empty where jobs have none
 	Rank   int    // as in the hello: that of the environment, whatever the world is by now
 	FromJob
-	Gone bool  // the connection ended; not told of one that was replaced by another of its rank, or forgotten
+	Gone bool  // the connection ended; not reported for one that was replaced by another of its rank, or forgotten
 	Err  error // why the server ended it; nil when the replica did
 }
 
@@ -133,11 +133,11 @@ func newServer(l net.Listener, admit Admit) *Server {
 // trust believes what a hello says: who can open the socket is the user.
 func trust(_ context.Context, h Hello) (Identity, error) { return Identity{Job: h.Job}, nil }
 
-// Events tells what the jobs say, in order for each replica, until the server is closed. A job whose events nobody
+// Events returns what the jobs say, in order for each replica, until the server is closed. A job whose events nobody
 // takes is not read from.
 func (s *Server) Events() <-chan Event { return s.events }
 
-// Expect begins a run of a job: its replicas may connect, those of the run before are cut off, and what that was told
+// Expect begins a run of a job: its replicas may connect, those of the run before are cut off, and what that was sent
 // is forgotten. A server refuses jobs that it does not expect.
 func (s *Server) Expect(job string) { s.ExpectReplicas(job, MaxReplicas) }
 
@@ -166,7 +166,7 @@ func (s *Server) forget(job string) {
 	}
 }
 
-// Send tells all replicas of an expected job, and with a tuning, a world or a stop those that connect later. It reports to how
+// Send sends to all replicas of an expected job, and with a tuning, a world or a stop those that connect later. It reports to how
 // many of them it goes now.
 func (s *Server) Send(job string, m ToJob) (int, error) {
 	return s.send(job, m, func(r *run) {
@@ -192,13 +192,13 @@ func (m *ToJob) lasting() ToJob { return ToJob{Tuning: m.Tuning, World: m.World,
 
 func (s *Server) send(job string, m ToJob, remember func(*run), to func(replica) bool) (count int, err error) {
 	if err := m.Validate(); err != nil {
-		return 0, fmt.Errorf("tell job %q: %w", job, err)
+		return 0, fmt.Errorf("send to job %q: %w", job, err)
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	r := s.jobs[job]
 	if r == nil {
-		return 0, fmt.Errorf("tell job %q: it is not expected", job)
+		return 0, fmt.Errorf("send to job %q: it is not expected", job)
 	}
 	remember(r)
 	for at, p := range r.peers {
@@ -233,8 +233,8 @@ func (s *Server) Close() error {
 	return err
 }
 
-// tell reports whether the event was taken before the server was closed.
-func (s *Server) tell(e Event) bool {
+// deliver reports whether the event was taken before the server was closed.
+func (s *Server) deliver(e Event) bool {
 	select {
 	case s.events <- e:
 		return true
@@ -308,7 +308,7 @@ func (s *Server) serve(conn net.Conn) {
 	if err != nil {
 		refuse(conn, err)
 		if e := gone(err); e.Err != nil {
-			s.tell(e)
+			s.deliver(e)
 		}
 		linger(conn, err)
 		return
@@ -321,14 +321,14 @@ func (s *Server) serve(conn net.Conn) {
 				break
 			}
 		}
-		if !s.tell(about(l)) {
+		if !s.deliver(about(l)) {
 			err = net.ErrClosed
 			break
 		}
 	}
 	refuse(conn, err)
 	if s.leave(who.Job, at, p) {
-		s.tell(gone(err))
+		s.deliver(gone(err))
 	}
 	linger(conn, err)
 }

@@ -86,7 +86,7 @@ func TestNotAdmitted(t *testing.T) {
 			say(conn, `{"hello": {"protocol": 1, "job": "train", "rank": 0, "token": "`+tc.token+`"}}`+"\n")
 			e := next(t, s)
 			if e.Err == nil || !e.Gone || !strings.Contains(e.Err.Error(), tc.want) {
-				t.Errorf("told %+v, want %q", e, tc.want)
+				t.Errorf("got %+v, want %q", e, tc.want)
 			}
 			answer, _ := bufio.NewReader(conn).ReadString('\n')
 			if !strings.Contains(answer, strings.ReplaceAll(tc.want, `"`, `\"`)) {
@@ -138,7 +138,7 @@ func TestBeforeTheHandshake(t *testing.T) {
 			conn := r.plain(t)
 			say(conn, tc.say)
 			if e := until(t, s, isGone); e.Job != "" || e.Err == nil || !strings.Contains(e.Err.Error(), tc.want) {
-				t.Errorf("told %+v, want %q", e, tc.want)
+				t.Errorf("got %+v, want %q", e, tc.want)
 			}
 			if answer, _ := bufio.NewReader(conn).ReadString('\n'); !strings.Contains(answer, tc.wantAnswer) {
 				t.Errorf("answered %q, want %q", answer, tc.wantAnswer)
@@ -302,11 +302,11 @@ func TestMembers(t *testing.T) {
 	if n, err := s.SendTo("train", "b", ToJob{World: &world}); n != 1 || err != nil {
 		t.Errorf("%d are told, %v; want one", n, err)
 	}
-	if got := told(t, second, hasWorld).World; *got != world {
+	if got := waitFor(t, second, hasWorld).World; *got != world {
 		t.Errorf("world (-want +got):\n%s", cmp.Diff(world, *got))
 	}
 	send(t, s, "train", ToJob{Checkpoint: &Checkpoint{}})
-	if l := told(t, first, func(l ToJob) bool { return l.Checkpoint != nil }); l.World != nil {
+	if l := waitFor(t, first, func(l ToJob) bool { return l.Checkpoint != nil }); l.World != nil {
 		t.Errorf("the other member is told %+v", l.World)
 	}
 	first.Close()
@@ -337,19 +337,19 @@ func TestWhoConnectsLaterIsTold(t *testing.T) {
 		"none": {World: world(1), Tuning: &Tuning{BatchPerDevice: 9}},
 	}
 	for member, want := range want {
-		got := told(t, r.dial(t, "train", member, 0), hasWorld)
+		got := waitFor(t, r.dial(t, "train", member, 0), hasWorld)
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s is told (-want +got):\n%s", member, d)
 		}
 	}
 	send(t, s, "train", ToJob{World: world(5)})
-	got := told(t, r.dial(t, "train", "own", 1), hasWorld)
+	got := waitFor(t, r.dial(t, "train", "own", 1), hasWorld)
 	if got.World.Generation != 5 {
 		t.Errorf("generation %d, want that of the last one, which was for all: 5", got.World.Generation)
 	}
 	s.Expect("train")
 	send(t, s, "train", ToJob{World: world(6)})
-	if got := told(t, r.dial(t, "train", "all", 0), hasWorld); got.Stop != nil {
+	if got := waitFor(t, r.dial(t, "train", "all", 0), hasWorld); got.Stop != nil {
 		t.Error("a new run is told what a member of the old one was")
 	}
 	if _, err := s.SendTo("gone", "m", ToJob{}); err == nil {

@@ -17,7 +17,7 @@ type Abilities struct {
 	Files        core.FileReader // has read files that the run depends on
 	Clock        Ticking         // its time goes on between rounds: it is no simulation
 	Driven       Driven          // lets a workload submit and end jobs while the run goes on
-	Run          Identified      // tells runs in the same folder apart
+	Run          Identified      // distinguishes runs in the same folder
 	Reactive     Reactive        // brings the reactive workload itself
 	Jobs         workload.JobsOf // knows the jobs that were submitted while the run goes on
 	StartPauses  StartPauses     // knows how long jobs pause when they first start
@@ -55,7 +55,7 @@ func AbilitiesOf(b core.Backend) (a Abilities) {
 	return a
 }
 
-// Identified is a backend that tells runs in the same folder apart.
+// Identified is a backend that distinguishes runs in the same folder.
 type Identified interface {
 	// Begun is the same for all schedulers of a run, one after the other.
 	Begun() string
@@ -93,7 +93,7 @@ type Pending interface {
 
 // Ends is a backend that knows of jobs that ended since the last round.
 type Ends interface {
-	// Ended tells how and when, in seconds of the run, a job ended; is is false for one that has not.
+	// Ended returns how and when, in seconds of the run, a job ended; is is false for one that has not.
 	Ended(id core.JobID) (state core.JobState, atSeconds float64, is bool)
 }
 

@@ -73,7 +73,7 @@ type Preview interface {
 	Changes() []core.Change
 }
 
-// Recalling is a Preview of a run whose rounds nobody kept: it tells what else of them is known.
+// Recalling is a Preview of a run whose rounds nobody kept: it returns what else of them is known.
 type Recalling interface {
 	Preview
 	// Ended are jobs that have ended, as far as they are known, in the order of their ends.
@@ -131,7 +131,7 @@ type Driven interface {
 	SubmitJobs(ctx context.Context, jobs []workload.Job) error
 	// EndEarly ends a job as completed with what it did. Of one that has ended nothing comes.
 	EndEarly(ctx context.Context, job string, why core.Reason) error
-	// Begun tells apart runs: it is the same for all that drive one, one after the other.
+	// Begun identifies the run: it is the same for all that drive one, one after the other.
 	Begun() string
 	// NoMore says that no more jobs are submitted so: the run ends when those that it has by then have ended.
 	NoMore(ctx context.Context) error

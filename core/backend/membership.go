@@ -34,7 +34,7 @@ func (m *Membership) Take(events []core.Event) {
 	}
 }
 
-// Grow tells a cluster with pools whether one of them has fewer nodes than it may have.
+// Grow sets for a cluster with pools whether one of them has fewer nodes than it may have.
 func (m *Membership) Grow(c *core.Cluster) {
 	if len(c.Pools) == 0 {
 		return

@@ -14,7 +14,7 @@ type Pool struct {
 	Provisioning time.Duration `config:"provisioning" doc:"how long a node takes from the moment that it is asked for until it is ready; nothing is paid for meanwhile" min:"0s"`                  // time that a node takes to be ready
 	Spread       time.Duration `config:"provisioning_spread" doc:"how much longer that takes at most; how much is drawn evenly for each node" min:"0s"`                                            // most that this takes longer
 	Fails        float64       `config:"fails" doc:"part of the nodes that do not come after all, which is known when they were to be ready" min:"0" max:"1"`                                      // ratio of nodes that never come
-	DrainTimeout time.Duration `config:"drain_timeout" doc:"how long a node that is to leave waits for its jobs to be moved; then they are interrupted. 0 for as long as it takes" min:"0s"`       // time that jobs have to be moved away
+	DrainTimeout time.Duration `config:"drain_timeout" doc:"how long a node that must leave waits for its jobs to be moved; then they are interrupted. 0 for as long as it takes" min:"0s"`        // time that jobs have to be moved away
 	Evictions    time.Duration `config:"evictions" doc:"mean time until a node is taken away, exponentially distributed from the moment that it is ready, as of spot nodes; 0 for never" min:"0s"` // mean time until a node is taken away
 	Notice       time.Duration `config:"notice" doc:"how long before that it is known: the node drains meanwhile" min:"0s"`                                                                        // time from a notice to an eviction
 }
@@ -63,7 +63,7 @@ func PoolNames(c *core.Cluster) (names []string) {
 // Expected is how long a node takes to come as a rule.
 func (p *Pool) Expected() time.Duration { return p.Provisioning + p.Spread/2 }
 
-// DescribePools tells a cluster what there is to know of its pools.
+// DescribePools sets in a cluster what is known of its pools.
 func DescribePools(c *core.Cluster, pools []Pool) {
 	for i := range c.Pools {
 		p := PoolOf(pools, c.Pools[i].Name)

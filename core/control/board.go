@@ -434,7 +434,7 @@ func (b *Board) listNodes(now float64) []*controlv1.Node {
 	return list
 }
 
-// listPools renders the pools, and tells whether one of them may have more nodes than it has.
+// listPools renders the pools, and reports whether one of them may have more nodes than it has.
 func (b *Board) listPools() (list []*controlv1.Pool, grows bool) {
 	b.mutex.RLock()
 	defer b.mutex.RUnlock()

@@ -49,11 +49,11 @@ func (w *world) submit(name string, replicas int) core.JobID {
 	id := w.jobs
 	w.jobs++
 	spec := coretest.MakeJob(name).ID(id).Replicas(replicas).Submit(w.now).Work(1000).Obj().JobSpec
-	w.tell(core.Event{Kind: core.JobSubmitted, Job: id, Spec: spec, StepsLeft: math.NaN()})
+	w.report(core.Event{Kind: core.JobSubmitted, Job: id, Spec: spec, StepsLeft: math.NaN()})
 	return id
 }
 
-func (w *world) tell(e core.Event) {
+func (w *world) report(e core.Event) {
 	e.AtSeconds = w.now
 	w.events = append(w.events, e)
 }
@@ -73,8 +73,8 @@ func TestDescribe(t *testing.T) {
 	first, huge := w.submit("first", 8), w.submit("huge", 9)
 	w.round()
 	w.submit("second", 2)
-	w.tell(core.Event{Kind: core.JobMeasured, Job: first, Measurement: core.Measurement{Accelerator: "t4", Nodes: 2, Replicas: 8, PerDevice: 32, PassSeconds: 0.5, StepSeconds: 0.75}})
-	w.tell(core.Event{Kind: core.JobProgressed, Job: first, Progress: 5, Rate: 2, FromSeconds: w.now, StepsLeft: math.NaN()})
+	w.report(core.Event{Kind: core.JobMeasured, Job: first, Measurement: core.Measurement{Accelerator: "t4", Nodes: 2, Replicas: 8, PerDevice: 32, PassSeconds: 0.5, StepSeconds: 0.75}})
+	w.report(core.Event{Kind: core.JobProgressed, Job: first, Progress: 5, Rate: 2, FromSeconds: w.now, StepsLeft: math.NaN()})
 	w.round() // least attained service first: the second job takes its two devices
 	_, path := serve(t, &fake{}, b, discard)
 	c := dial(t, path)
@@ -136,7 +136,7 @@ func TestBoardTellsWhatWentWrong(t *testing.T) {
 		{Kind: core.JobFailed, Message: "exited with 1"},
 	} {
 		e.Job = id
-		w.tell(e)
+		w.report(e)
 		w.round()
 	}
 	f, decisions, now, _ := b.find("a")
@@ -269,11 +269,11 @@ func TestBoardFollowsTheView(t *testing.T) {
 				kind = core.JobMeasured
 			}
 			if e := b.job(id); e != nil && !e.State.Ended() {
-				w.tell(core.Event{Kind: kind, Job: id, Progress: w.now, Measurement: core.Measurement{Replicas: random.IntN(8)}})
+				w.report(core.Event{Kind: kind, Job: id, Progress: w.now, Measurement: core.Measurement{Replicas: random.IntN(8)}})
 			}
 		}
 		if random.IntN(10) == 0 {
-			w.tell(core.Event{Kind: core.NodeChanged, Node: core.NodeID(random.IntN(2)), Health: core.Health(random.IntN(3))})
+			w.report(core.Event{Kind: core.NodeChanged, Node: core.NodeID(random.IntN(2)), Health: core.Health(random.IntN(3))})
 		}
 		w.round()
 	}
@@ -318,7 +318,7 @@ func TestBoardForgets(t *testing.T) {
 		}
 	}
 	for i := range keptDecisions {
-		w.tell(core.Event{Kind: core.JobInterrupted, Job: stays, Progress: float64(i)})
+		w.report(core.Event{Kind: core.JobInterrupted, Job: stays, Progress: float64(i)})
 		w.round() // which starts it again
 	}
 	_, decisions, _, _ := b.find("stays")
@@ -418,10 +418,10 @@ func TestReadersGoOnBesideRounds(t *testing.T) {
 	})
 	for i := range 200 {
 		id := w.submit(fmt.Sprint("job-", w.jobs), 1+i%8)
-		w.tell(core.Event{Kind: core.JobMeasured, Job: 0, Measurement: core.Measurement{Replicas: i}})
+		w.report(core.Event{Kind: core.JobMeasured, Job: 0, Measurement: core.Measurement{Replicas: i}})
 		if i%3 == 0 {
 			w.round()
-			w.tell(core.Event{Kind: core.JobCancelled, Job: id})
+			w.report(core.Event{Kind: core.JobCancelled, Job: id})
 		}
 		w.round()
 	}

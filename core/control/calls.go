@@ -162,7 +162,7 @@ func (s *Server) Nodes(ctx context.Context, _ *controlv1.NodesRequest) (*control
 	return m, nil
 }
 
-// Describe tells what is on the board of a job.
+// Describe returns what is on the board of a job.
 func (s *Server) Describe(ctx context.Context, r *controlv1.DescribeRequest) (*controlv1.DescribeResponse, error) {
 	if err := s.caughtUp(ctx); err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ const answerLimit = callLimit + 5*time.Second
 // ErrNotRunning says that no scheduler listens on the socket.
 var ErrNotRunning = errors.New("no scheduler is running")
 
-// Client gives orders to a scheduler. What it did wrong is told as core.Diagnostics.
+// Client gives orders to a scheduler. What it did wrong is returned as core.Diagnostics.
 type Client struct {
 	conn  *grpc.ClientConn
 	calls controlv1.ControlServiceClient
@@ -130,7 +130,7 @@ func (c *Client) SetHealth(ctx context.Context, node string, h core.Health) erro
 	return err
 }
 
-// Jobs lists the jobs by id, with or without those that have ended, and tells the moment.
+// Jobs lists the jobs by id, with or without those that have ended, and returns the moment.
 func (c *Client) Jobs(ctx context.Context, ended bool) (jobs []*controlv1.Job, nowSeconds float64, err error) {
 	stream, err := c.calls.Jobs(ctx, &controlv1.JobsRequest{Ended: ended})
 	for err == nil {
@@ -153,7 +153,7 @@ func (c *Client) Cluster(ctx context.Context) (*controlv1.NodesResponse, error) 
 	return call(ctx, c.calls.Nodes, &controlv1.NodesRequest{})
 }
 
-// Describe tells all that is known of a job, with what was last decided about it.
+// Describe returns all that is known of a job, with what was last decided about it.
 func (c *Client) Describe(ctx context.Context, job string) (*controlv1.DescribeResponse, error) {
 	return call(ctx, c.calls.Describe, &controlv1.DescribeRequest{Job: clean(job)})
 }
@@ -180,8 +180,8 @@ func (c *Client) WriteSnapshot(ctx context.Context, to io.Writer) error {
 	return copyChunks(ctx, stream, to)
 }
 
-// ErrEarlierVersion tells that the scheduler is of a version that does not know the question.
-var ErrEarlierVersion = errors.New("the scheduler is of an earlier version of quartet, which does not tell this")
+// ErrEarlierVersion says that the scheduler is of a version that does not know the question.
+var ErrEarlierVersion = errors.New("the scheduler is of an earlier version of quartet, which cannot answer this")
 
 // SoFar returns the files of the run as they would be if it ended now, by name, and the moment.
 func (c *Client) SoFar(ctx context.Context) (files map[string][]byte, nowSeconds float64, err error) {

@@ -19,7 +19,7 @@ func TestDescribeTellsWhatAJobReported(t *testing.T) {
 	id := w.submit("trial", 2)
 	w.round()
 	told := func(metric string, step, value float64) {
-		w.tell(core.Event{Kind: core.JobReported, Job: id, Metric: metric, Step: step, Value: value})
+		w.report(core.Event{Kind: core.JobReported, Job: id, Metric: metric, Step: step, Value: value})
 	}
 	want := func(state string, metrics ...*controlv1.Metric) {
 		t.Helper()
@@ -42,14 +42,14 @@ func TestDescribeTellsWhatAJobReported(t *testing.T) {
 	loss := &controlv1.Metric{Name: "loss", Step: 3, Value: 2, AtSeconds: 10, Lowest: 1, LowestStep: 2, Highest: 3, HighestStep: 1, Reports: 3}
 	accuracy := &controlv1.Metric{Name: "accuracy", Step: 1, Value: 0.5, AtSeconds: 10, Lowest: 0.5, LowestStep: 1, Highest: 0.5, HighestStep: 1, Reports: 1}
 	want("running", loss, accuracy)
-	w.tell(core.Event{Kind: core.JobProgressed, Job: id, Progress: 1, FromSeconds: w.now})
+	w.report(core.Event{Kind: core.JobProgressed, Job: id, Progress: 1, FromSeconds: w.now})
 	w.round()
 	want("running", loss, accuracy)
 	told("loss", 2, 2.5)
 	w.round()
 	loss = &controlv1.Metric{Name: "loss", Step: 2, Value: 2.5, AtSeconds: 30, Lowest: 2.5, LowestStep: 2, Highest: 3, HighestStep: 1, Reports: 2}
 	want("running", loss, accuracy)
-	w.tell(core.Event{Kind: core.JobFinished, Job: id})
+	w.report(core.Event{Kind: core.JobFinished, Job: id})
 	w.round()
 	want("completed", loss, accuracy)
 }

@@ -42,7 +42,7 @@ func TestNodesOfPools(t *testing.T) {
 	}
 	differs("before the first round")
 
-	w.tell(core.Event{Kind: core.NodeAdded, Node: 2, Added: &core.AddedNode{
+	w.report(core.Event{Kind: core.NodeAdded, Node: 2, Added: &core.AddedNode{
 		Name: "p-1", Accelerator: "t4", Devices: 4, Pool: "p", Health: core.Provisioning, ExpectedSeconds: 20,
 	}})
 	c.MayGrow = false
@@ -55,7 +55,7 @@ func TestNodesOfPools(t *testing.T) {
 	coming.ExpectedSeconds = 0
 	differs("it is late")
 
-	w.tell(core.Event{Kind: core.NodeChanged, Node: 2, Health: core.Ready})
+	w.report(core.Event{Kind: core.NodeChanged, Node: 2, Health: core.Ready})
 	w.round()
 	coming.Health = "ready"
 	differs("it is ready")

@@ -37,7 +37,7 @@ const (
 // SocketName is the file of the socket in the live folder of a run.
 const SocketName = "quartet.sock"
 
-// Server takes orders for a backend, and tells what is on a board.
+// Server takes orders for a backend, and returns what is on a board.
 type Server struct {
 	controlv1.UnimplementedControlServiceServer
 	backend backend.Operated
@@ -66,7 +66,7 @@ type File struct {
 	Content []byte // as it would be written
 }
 
-// SoFar makes the files of a run that are written when it ends as they would be if it ended now, and tells the moment in seconds.
+// SoFar makes the files of a run that are written when it ends as they would be if it ended now, and returns the moment in seconds.
 type SoFar func() (files []File, nowSeconds float64, err error)
 
 // SetSoFar says who makes the files of the run. It comes before anybody can reach the server.

@@ -23,7 +23,7 @@ func (f TLSFiles) load() (tls.Certificate, *x509.CertPool, error) {
 	}
 	if info, err := os.Stat(f.Key); err == nil && info.Mode().Perm()&0o007 != 0 {
 		found = append(found, core.Diagnostic{
-			Position: core.Position{File: f.Key}, Summary: "everybody may read this key: whoever did can give orders", Hint: "make a new one, and chmod o= it",
+			Position: core.Position{File: f.Key}, Summary: "every user may read this key: anyone who did can give orders", Hint: "make a new one, and chmod o= it",
 		})
 	}
 	pair, err := tls.LoadX509KeyPair(f.Certificate, f.Key)

@@ -101,7 +101,7 @@ func (j judgedReviewer) Review(ctx context.Context, v *core.View, jobs []*core.J
 	return verdicts, nil
 }
 
-// Ended tells a policy that is a historian how jobs ended, and its twins.
+// Ended passes to a policy that is a historian how jobs ended, and its twins.
 func (j judgedReviewer) Ended(ctx context.Context, v *core.View, jobs []*core.Job) error {
 	for _, policy := range []core.Admitter{j.policy, j.twin, j.blind} {
 		if h, learns := policy.(core.Historian); learns {

@@ -15,7 +15,7 @@ type TB interface {
 	Fatalf(format string, args ...any) // ends the test
 }
 
-// Chance draws what a random world leaves open. What it draws is for, what tells: property tests that shrink print it.
+// Chance draws what a random world leaves open. Its argument what names the purpose of a draw: property tests that shrink print it.
 type Chance interface {
 	// Whole draws a whole number from least to most, both included.
 	Whole(what string, least, most int) int
@@ -47,23 +47,23 @@ func newStream(seed uint64) *stream {
 
 func (s *stream) Whole(what string, least, most int) int {
 	drawn := least + int(s.next()%uint64(most-least+1))
-	s.told(what, drawn)
+	s.logDraw(what, drawn)
 	return drawn
 }
 
 func (s *stream) Real(what string, least, most float64) float64 {
 	drawn := least + (most-least)*float64(s.next()>>11)/(1<<53)
-	s.told(what, drawn)
+	s.logDraw(what, drawn)
 	return drawn
 }
 
 func (s *stream) Bits(what string) uint64 {
 	drawn := s.next()
-	s.told(what, drawn)
+	s.logDraw(what, drawn)
 	return drawn
 }
 
-func (s *stream) told(what string, drawn any) {
+func (s *stream) logDraw(what string, drawn any) {
 	if s.tell != nil {
 		s.tell("drew %s: %v", what, drawn)
 	}

@@ -237,7 +237,7 @@ func (c *chaos) Tune(_ context.Context, _ *core.View, placements []core.Placemen
 	return tunings, nil
 }
 
-// ReviewBySteps ends those of the jobs whose loss was told beyond step 4, and holds back those beyond step 2: a reviewer that two programs can be.
+// ReviewBySteps ends those of the jobs whose loss was reported beyond step 4, and holds back those beyond step 2: a reviewer that two programs can be.
 func ReviewBySteps(reported []*core.Job) (verdicts []core.Verdict) {
 	for _, j := range reported {
 		switch p, told := j.Series("loss").Latest(); {

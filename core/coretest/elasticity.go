@@ -39,7 +39,7 @@ type judgedElasticity struct {
 }
 
 func (j *judgedElasticity) Respond(ctx context.Context, v *core.View, jobs []*core.Job) ([]core.Response, error) {
-	j.judgeTold(v)
+	j.judgeEnds(v)
 	responses := ask(j.trial, question{View: v, inputs: inputs{Jobs: jobs}}, func(e core.Elasticity, q question) ([]core.Response, error) {
 		return e.Respond(ctx, q.View, q.Jobs)
 	})
@@ -59,11 +59,11 @@ func (j *judgedElasticity) Tune(ctx context.Context, v *core.View, placements []
 	tunings := ask(j.trial, question{View: v, inputs: inputs{Placements: placements}}, func(e core.Elasticity, q question) ([]core.Tuning, error) {
 		return e.Tune(ctx, q.View, q.Placements)
 	})
-	j.judgeTold(v)
+	j.judgeEnds(v)
 	return tunings, nil
 }
 
-func (j *judgedElasticity) judgeTold(v *core.View) {
+func (j *judgedElasticity) judgeEnds(v *core.View) {
 	for id := range v.Jobs {
 		told, ok := j.told[core.JobID(id)]
 		if ok && v.Jobs[id] != nil && !same(told[0], told[1]) {

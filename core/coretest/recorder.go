@@ -27,7 +27,7 @@ type recorder struct {
 // failNow is what a recorder panics with to end a check.
 type failNow struct{}
 
-// Helper marks nothing: no line is told.
+// Helper marks nothing: no line is reported.
 func (r *recorder) Helper() {}
 
 // Errorf remembers a failure.

@@ -54,7 +54,7 @@ func Sharing() Option { return func(o *options) { o.sharing = true } }
 // Pools gives some of the random worlds pools, whose nodes are provisioned, drain and go. The suite of scalers asks for it.
 func Pools() Option { return func(o *options) { o.pools = true } }
 
-// Reporting has jobs of the random worlds be trials of experiments, most of them, and report metrics, steps that they told before included. Some of those that report, an admission ends or holds
+// Reporting has jobs of the random worlds be trials of experiments, most of them, and report metrics, steps that they reported before included. Some of those that report, an admission ends or holds
 // back, other than the policy itself. The suites of reviewers ask for it.
 func Reporting() Option { return func(o *options) { o.reporting = true } }
 

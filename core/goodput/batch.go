@@ -9,7 +9,7 @@ import (
 // Model is all that is needed to predict a job's goodput.
 type Model struct {
 	Performance Performance    // of steps, by devices and batch
-	Gradients   Gradients      // which tell what a larger batch is worth
+	Gradients   Gradients      // which say what a larger batch is worth
 	Limits      core.BatchSpec // of the batch, in samples
 }
 

@@ -51,7 +51,7 @@ func ScatterOf(parts [][]float64, scale float64, samples ...int) Scatter {
 	return s
 }
 
-// Estimate is what one step tells of the statistics: unbiased, and as noisy as the step. Single components may be
+// Estimate is what one step says about the statistics: unbiased, and as noisy as the step. Single components may be
 // negative. It is false when the parts are too few, or not finite.
 func (s Scatter) Estimate() (Gradients, bool) {
 	if s.Parts < 2 {
@@ -139,7 +139,7 @@ func (t *Tracker) UnmarshalJSON(text []byte) error {
 const leastVariance = 1e-6
 
 // Report is the statistics of a job whose parameters are tracked in groups: their sum, of values that can be. It is
-// zero before the first step that told something.
+// zero before the first step with statistics.
 func Report(groups ...*Tracker) core.Gradients {
 	var g core.Gradients
 	for _, t := range groups {
@@ -157,7 +157,7 @@ var memories = [...]float64{0.8, 0.9, 0.95, 0.97, 0.985, 0.993, 0.997, 0.999}
 // averages are exponential moving averages of one quantity, one for each memory.
 type averages [len(memories)]average
 
-// average is an exponential moving average with bias correction, and what tells how uncertain it is.
+// average is an exponential moving average with bias correction, and what says how uncertain it is.
 type average struct {
 	Sum     float64 `json:"sum"`
 	Squares float64 `json:"squares"` // sum of squares

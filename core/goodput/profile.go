@@ -29,12 +29,12 @@ type Profile struct {
 	// Noise is the gradient noise scale over a training: linear between the points, constant outside.
 	Noise []NoisePoint `config:"noise" required:"true" doc:"gradient noise scale over a training, linear between points and constant outside"`
 	// Sensitivity is the speed by CPUs and memory; zero where it is unknown or they make no difference.
-	Sensitivity Sensitivity `config:"sensitivity" doc:"speed by CPUs and memory; left out: none makes a difference, or nobody knows"`
-	// Residuals tell how well the parameters fit what was measured.
+	Sensitivity Sensitivity `config:"sensitivity" doc:"speed by CPUs and memory; left out: none makes a difference, or it is unknown"`
+	// Residuals say how well the parameters fit what was measured.
 	Residuals Residuals `config:"residuals" doc:"how well the parameters fit what was measured"`
 }
 
-// Sensitivity is core.Sensitivity as far as a profile tells it: of a replica, with what the performance was measured, and the least with which it is best. All zero
+// Sensitivity is core.Sensitivity as far as a profile holds it: of a replica, with what the performance was measured, and the least with which it is best. All zero
 // where nothing is known.
 type Sensitivity struct {
 	// BaseCPUs is the number of CPUs of a replica with which the performance was measured.
@@ -157,7 +157,7 @@ func (p *Profile) NoiseScale(progress float64) float64 {
 }
 
 // Gradients are statistics with the noise scale of an epoch, counted from 0; their squared norm, of which a noise scale
-// tells nothing, is 1.
+// says nothing, is 1.
 func (p *Profile) Gradients(epoch int) Gradients {
 	return Gradients{SquaredNorm: 1, Variance: p.NoiseScale(p.middle(epoch)) / float64(p.Batch.Initial)}
 }

@@ -9,15 +9,15 @@ import (
 // Guarantee keeps those who were promised their devices as fast as alone, and leaves the others, which are best effort, what they do not use.
 //
 // Beside an owner, an opportunistic job makes an iteration in the whole number of the owner's in which its stages fit (Filling), and is never faster than
-// alone. Where the stages of one of them are not told, it has the part of the device that the owner's utilisation leaves, Least at least. Several opportunistic
+// alone. Where the stages of one of them are unknown, it has the part of the device that the owner's utilisation leaves, Least at least. Several opportunistic
 // jobs divide what is left by weight, and a device without an owner. Several owners, whom no policy here seats so, take turns of equal length.
 //
 // Source: Xiao et al., AntMan (OSDI 2020), and its imitation in the simulator of Muri (SIGCOMM 2022).
 //
-// Two losses are options of ours, and none unless told otherwise: what opportunistic jobs cost an owner, and what it costs them to have memory on the host
+// Two losses are options of ours, and none by default: what opportunistic jobs cost an owner, and what it costs them to have memory on the host
 // where the memory of a device does not suffice for all on it. Owners keep theirs; the others miss the same part of what each needs.
 type Guarantee struct {
-	Least float64 // part of its rate that is left to a job whose stages or whose owner's are not told
+	Least float64 // part of its rate that is left to a job whose stages or whose owner's are unknown
 	Cost  float64 // part of its rate that an owner loses beside opportunistic jobs, 0..1
 	Spill float64 // part of its rate that an opportunistic job loses all of whose memory is on the host, 0..1
 

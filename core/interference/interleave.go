@@ -7,7 +7,7 @@ import (
 )
 
 // Interleave lets jobs interleave their stages: while one loads its data, another one computes. All of them make one iteration in the period of
-// their group. Where the stages of one are not told, or they are more than MaxInterleaved, nothing is interleaved: they take turns of equal length.
+// their group. Where the stages of one are unknown, or there are more than MaxInterleaved, nothing is interleaved: they take turns of equal length.
 type Interleave struct {
 	// Model says how long an iteration of a group takes.
 	Model PeriodModel

@@ -34,7 +34,7 @@ func newStory(t testing.TB, o Outputs) *story {
 	}}
 }
 
-func (s *story) tell(now float64, r core.Report) {
+func (s *story) report(now float64, r core.Report) {
 	s.t.Helper()
 	s.round++
 	r.View = &core.View{NowSeconds: now, Round: s.round, Cluster: s.cluster, Devices: 8}
@@ -47,7 +47,7 @@ func submission(j *core.Job) core.Event {
 	return core.Event{Kind: core.JobSubmitted, AtSeconds: j.SubmitSeconds, Job: j.ID, Spec: j.JobSpec}
 }
 
-// told is the run that TestBooksByType works out:
+// playStory is the run that TestBooksByType works out:
 //
 //	  0 s  m, which mixes types, starts on both a100; y, bound to a100, waits; so do z, bound to t4, and v, which is
 //	       rejected
@@ -56,7 +56,7 @@ func submission(j *core.Job) core.Event {
 //	160 s  y is stopped
 //	200 s  m finishes, told twice at 220 s
 //	260 s  the run is cut short: y runs again since 240 s, z waits
-func told(t testing.TB, s *story) []*core.Job {
+func playStory(t testing.TB, s *story) []*core.Job {
 	t.Helper()
 	spec := func(id core.JobID, name string, submit float64, types ...string) *core.Job {
 		return core.NewJob(&core.JobSpec{ID: id, Name: name, SubmitSeconds: submit, Requested: 2, TotalWork: 100, Accelerators: types})
@@ -65,17 +65,17 @@ func told(t testing.TB, s *story) []*core.Job {
 	start := func(j *core.Job, seats ...core.Seat) core.Change {
 		return core.Change{Action: core.Start, Job: j.ID, Seats: seats}
 	}
-	s.tell(0, core.Report{Events: []core.Event{submission(m)}, Changes: []core.Change{start(m, core.Seat{Node: 0, Devices: 0b11})}})
+	s.report(0, core.Report{Events: []core.Event{submission(m)}, Changes: []core.Change{start(m, core.Seat{Node: 0, Devices: 0b11})}})
 	v.State = core.Rejected
-	s.tell(20, core.Report{
+	s.report(20, core.Report{
 		Events: []core.Event{submission(y), submission(z), submission(v)}, Ended: []*core.Job{v},
 		Changes: []core.Change{{Action: core.Discard, Job: v.ID}},
 	})
-	s.tell(100, core.Report{Changes: []core.Change{
+	s.report(100, core.Report{Changes: []core.Change{
 		{Action: core.Move, Job: m.ID, Seats: []core.Seat{{Node: 1, Devices: 0b1111}}},
 		start(y, core.Seat{Node: 0, Devices: 0b1}),
 	}})
-	s.tell(160, core.Report{
+	s.report(160, core.Report{
 		Events: []core.Event{
 			{Kind: core.NodeChanged, AtSeconds: 150, Node: 1, Health: core.Down}, {Kind: core.JobInterrupted, AtSeconds: 150, Job: m.ID},
 		},
@@ -87,8 +87,8 @@ func told(t testing.TB, s *story) []*core.Job {
 	})
 	finished := core.Event{Kind: core.JobFinished, AtSeconds: 200, Job: m.ID}
 	m.State, m.FirstStart, m.FinishSeconds, m.Executed, m.Attained = core.Completed, 0, 200, 190, 520
-	s.tell(220, core.Report{Events: []core.Event{finished, finished}, Ended: []*core.Job{m}})
-	s.tell(240, core.Report{Changes: []core.Change{start(y, core.Seat{Node: 0, Devices: 0b1})}})
+	s.report(220, core.Report{Events: []core.Event{finished, finished}, Ended: []*core.Job{m}})
+	s.report(240, core.Report{Changes: []core.Change{start(y, core.Seat{Node: 0, Devices: 0b1})}})
 	y.State, y.FirstStart, y.Held, y.Executed, y.Attained, y.AsOfSeconds = core.Running, 100, 1, 60, 60, 240
 	return []*core.Job{y, z}
 }
@@ -96,7 +96,7 @@ func told(t testing.TB, s *story) []*core.Job {
 func TestBooksByType(t *testing.T) {
 	var accelerators bytes.Buffer
 	s := newStory(t, Outputs{Accelerators: &accelerators})
-	summary, err := s.c.Finish(told(t, s), 260)
+	summary, err := s.c.Finish(playStory(t, s), 260)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestFirstType(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t, Outputs{})
 			j := core.NewJob(&core.JobSpec{Name: "j", Requested: 1})
-			s.tell(7, core.Report{Events: []core.Event{submission(j)}, Changes: []core.Change{{Job: 0, Seats: tc.seats}}})
+			s.report(7, core.Report{Events: []core.Event{submission(j)}, Changes: []core.Change{{Job: 0, Seats: tc.seats}}})
 			j.State, j.FirstStart = core.Running, 7
 			summary, err := s.c.Finish([]*core.Job{j}, 9)
 			if err != nil {
@@ -158,7 +158,7 @@ func TestFinishAfterABrokenRound(t *testing.T) {
 	var accelerators bytes.Buffer
 	s := newStory(t, Outputs{Accelerators: &accelerators})
 	j := core.NewJob(&core.JobSpec{Name: "j", Requested: 1})
-	s.tell(0, core.Report{Events: []core.Event{submission(j)}, Changes: []core.Change{{Job: 0, Seats: []core.Seat{{Node: 0, Devices: 0b11}}}}})
+	s.report(0, core.Report{Events: []core.Event{submission(j)}, Changes: []core.Change{{Job: 0, Seats: []core.Seat{{Node: 0, Devices: 0b11}}}}})
 	j.State, j.FirstStart, j.Executed, j.Attained, j.LastChange = core.Waiting, 0, 30, 60, 30
 	if _, err := s.c.Finish([]*core.Job{j}, 50); err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestNothingRanOnMixedTypes(t *testing.T) {
 	s := newStory(t, Outputs{})
 	j := core.NewJob(&core.JobSpec{Name: "j", Requested: 9, Accelerators: []string{"t4"}})
 	j.State = core.Rejected
-	s.tell(5, core.Report{Events: []core.Event{submission(j)}, Ended: []*core.Job{j}})
+	s.report(5, core.Report{Events: []core.Event{submission(j)}, Ended: []*core.Job{j}})
 	summary, err := s.c.Finish(nil, 5)
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestNothingRanOnMixedTypes(t *testing.T) {
 func TestOneType(t *testing.T) {
 	var accelerators bytes.Buffer
 	c := NewCollector(testComponents, Outputs{Accelerators: &accelerators})
-	summary, err := c.Finish(tell(t, c), 160)
+	summary, err := c.Finish(play(t, c), 160)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestOneType(t *testing.T) {
 
 func TestQuietRoundOnMixedTypesAllocatesNothing(t *testing.T) {
 	s := newStory(t, Outputs{Accelerators: &discard{}, Rounds: &discard{}})
-	told(t, s)
+	playStory(t, s)
 	r := &core.Report{View: &core.View{Cluster: s.cluster, NowSeconds: 1e6}}
 	allocations := testing.AllocsPerRun(2000, func() {
 		r.View.Round++

@@ -16,15 +16,15 @@ func TestDevicesCountForAsLongAsTheyAreThere(t *testing.T) {
 	var decisions, fairness bytes.Buffer
 	s := newStory(t, Outputs{Decisions: &decisions, Fairness: &fairness})
 	j := core.NewJob(&core.JobSpec{Name: "j", Requested: 9, TotalWork: 100})
-	s.tell(0, core.Report{Events: []core.Event{submission(j)}, Changes: []core.Change{{Job: 0, Seats: []core.Seat{{Node: 0, Devices: 3}}}}})
+	s.report(0, core.Report{Events: []core.Event{submission(j)}, Changes: []core.Change{{Job: 0, Seats: []core.Seat{{Node: 0, Devices: 3}}}}})
 	s.cluster.Nodes[1].Health = core.Gone
 	gone := core.Event{Kind: core.NodeRemoved, AtSeconds: 50, Node: 1}
-	s.tell(60, core.Report{Events: []core.Event{gone, gone}})
+	s.report(60, core.Report{Events: []core.Event{gone, gone}})
 	s.cluster.Nodes = append(s.cluster.Nodes, core.Node{ID: 3, Name: "d", Devices: 2, Health: core.Provisioning})
 	added := &core.AddedNode{Name: "d", Accelerator: "a100", Devices: 2, Health: core.Provisioning, Unusable: 0b110}
-	s.tell(100, core.Report{Events: []core.Event{{Kind: core.NodeAdded, AtSeconds: 100, Node: 3, Added: added}}})
+	s.report(100, core.Report{Events: []core.Event{{Kind: core.NodeAdded, AtSeconds: 100, Node: 3, Added: added}}})
 	j.State, j.FirstStart, j.FinishSeconds, j.Executed, j.Attained = core.Completed, 0, 200, 200, 400
-	s.tell(200, core.Report{Events: []core.Event{{Kind: core.JobFinished, AtSeconds: 200}}, Ended: []*core.Job{j}})
+	s.report(200, core.Report{Events: []core.Event{{Kind: core.JobFinished, AtSeconds: 200}}, Ended: []*core.Job{j}})
 	summary, err := s.c.Finish(nil, 200)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestBooksOfAJobThatRunsAlready(t *testing.T) {
 	e.Held = &core.Held{Seats: []core.Seat{{Node: 0, Devices: 1}, {Node: 1, Devices: 7}}, Executed: 5, Attained: 20}
 	edited := *j.JobSpec
 	edited.MinReplicas, edited.MaxReplicas, edited.Weight, edited.Requested = 2, 8, 3, 6
-	s.tell(20, core.Report{Events: []core.Event{
+	s.report(20, core.Report{Events: []core.Event{
 		e,
 		{Kind: core.JobStarting, AtSeconds: 10, Message: "a pod waits"},
 		{Kind: core.JobStarted, AtSeconds: 12},

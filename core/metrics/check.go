@@ -13,7 +13,7 @@ func Changed(digest, recorded string) string {
 	return "is not the file that the run wrote: its digest is not that in manifest.json"
 }
 
-// Contradiction says in what a summary is not that of the jobs of its run, as far as these tell: its other numbers have no second
+// Contradiction says in what a summary is not that of the jobs of its run, as far as these show: its other numbers have no second
 // source. It is empty when there is none, and for a summary of a part of the jobs.
 func (s *Summary) Contradiction(jobs []Job) string {
 	if s.Measured != nil {

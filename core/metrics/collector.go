@@ -18,7 +18,7 @@ type Outputs struct {
 
 	// ExclusiveTime is what fairness takes of jobs whose run time is not declared, and Sia's measure of all. nil leaves both out.
 	ExclusiveTime ExclusiveTime
-	// True returns what is so of a job in the place of what policies were told of it; nil when that is the same.
+	// True returns what is so of a job in the place of what policies knew of it; nil when that is the same.
 	True func(told *core.JobSpec) *core.JobSpec
 	// StartPause is how many seconds a job pauses when it first starts, wherever it runs; nil for not at all.
 	StartPause func(core.JobID) float64
@@ -90,7 +90,7 @@ func (c *Collector) Bill(of *core.Cluster) {
 	}
 }
 
-// Measure makes the summary cover only a part of the jobs in what it tells of jobs. It comes before the first round.
+// Measure makes the summary cover only a part of the jobs in what it says about jobs. It comes before the first round.
 func (c *Collector) Measure(w Window) { c.window = w }
 
 func buffered(w io.Writer, header string) *bufio.Writer {
@@ -265,7 +265,7 @@ func (c *Collector) leave(id core.JobID, atSeconds float64) {
 
 func (c *Collector) jobName(id core.JobID) string { return c.records[id].spec.Name }
 
-// Finish adds the jobs that never ended, or whose end no round was told, writes the files that hold a row a job, flushes every output and sums up. It is
+// Finish adds the jobs that never ended, or whose end no round saw, writes the files that hold a row a job, flushes every output and sums up. It is
 // called once, also after a run that was cut short. Name, Seed and WallSeconds of the summary are the caller's to fill in.
 func (c *Collector) Finish(unfinishedJobs []*core.Job, endSeconds float64) (*Summary, error) {
 	shares := c.close(unfinishedJobs, endSeconds)
@@ -305,7 +305,7 @@ func flushed(files ...*bufio.Writer) error {
 	return nil
 }
 
-// close ends the accounts of the jobs that have not ended, and tells what jobs are measured by.
+// close ends the accounts of the jobs that have not ended, and says what jobs are measured by.
 func (c *Collector) close(unfinishedJobs []*core.Job, endSeconds float64) *shares {
 	for _, j := range unfinishedJobs {
 		if int(j.ID) >= len(c.records) || c.records[j.ID].spec == nil { // submitted in a round that was not completed

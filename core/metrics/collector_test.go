@@ -23,7 +23,7 @@ var testComponents = Components{
 	Scaler: "scaler/none", Backend: "backend/simulator",
 }
 
-// tell reports a run on two nodes of two devices, worked out by hand, and returns the jobs left at 160 s:
+// play reports a run on two nodes of two devices, worked out by hand, and returns the jobs left at 160 s:
 //
 //	  0 s  a (2 devices, 100 s) is submitted and starts
 //	 10 s  b (4 devices, 50 s) is submitted and waits; c (8 devices) is submitted and rejected
@@ -31,7 +31,7 @@ var testComponents = Components{
 //	 90 s  b finishes, a starts again for its last 60 s
 //	120 s  d (1 device) is submitted and starts
 //	150 s  a finishes, which is told twice, and node t4-0 goes down; d stays
-func tell(t *testing.T, c *Collector) []*core.Job {
+func play(t *testing.T, c *Collector) []*core.Job {
 	t.Helper()
 	cluster := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{
 		{ID: 0, Name: "t4-0", Devices: 2}, {ID: 1, Name: "t4-1", Devices: 2},
@@ -101,7 +101,7 @@ func tell(t *testing.T, c *Collector) []*core.Job {
 func TestCollectorTellsTheStory(t *testing.T) {
 	var jobs, rounds, decisions bytes.Buffer
 	c := NewCollector(testComponents, Outputs{Jobs: &jobs, Rounds: &rounds, Decisions: &decisions})
-	left := tell(t, c)
+	left := play(t, c)
 	summary, err := c.Finish(left, 160)
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestCollectorTellsTheStory(t *testing.T) {
 func TestEveryDecisionLineIsJSON(t *testing.T) {
 	var decisions bytes.Buffer
 	c := NewCollector(testComponents, Outputs{Decisions: &decisions})
-	if _, err := c.Finish(tell(t, c), 160); err != nil {
+	if _, err := c.Finish(play(t, c), 160); err != nil {
 		t.Fatal(err)
 	}
 	lines := bytes.Split(bytes.TrimSpace(decisions.Bytes()), []byte("\n"))
@@ -226,7 +226,7 @@ func TestFinishTellsOfWriteErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := NewCollector(testComponents, o)
-			if _, err := c.Finish(tell(t, c), 160); !errors.Is(err, errFullDisk) {
+			if _, err := c.Finish(play(t, c), 160); !errors.Is(err, errFullDisk) {
 				t.Errorf("error = %v, want %v", err, errFullDisk)
 			}
 		})

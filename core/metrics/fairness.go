@@ -22,7 +22,7 @@ import (
 // unfairAbove is 1 with room for rounding, so that a job that was never held up is not called unfair.
 const unfairAbove = 1 + 1e-9
 
-// ExclusiveTime tells how many seconds a job takes with so many devices of an accelerator type to itself, at its best and
+// ExclusiveTime returns how many seconds a job takes with so many devices of an accelerator type to itself, at its best and
 // without costs; +Inf where it cannot run.
 type ExclusiveTime func(job core.JobID, accelerator core.AcceleratorID, devices int) float64
 

@@ -150,7 +150,7 @@ func TestFairness(t *testing.T) {
 func TestFairnessIsWritten(t *testing.T) {
 	var file bytes.Buffer
 	c := NewCollector(testComponents, Outputs{Fairness: &file, ExclusiveTime: linear})
-	summary, err := c.Finish(tell(t, c), 160)
+	summary, err := c.Finish(play(t, c), 160)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func (l *Live) now() float64 {
 	return max(l.run.Now(), l.round.RoundSeconds)
 }
 
-// WriteSoFar writes those of the files that hold a row a job which the run writes, as they would be if it ended now, and tells the
+// WriteSoFar writes those of the files that hold a row a job which the run writes, as they would be if it ended now, and returns the
 // summary and the moment. It costs what Snapshot costs. Of a run that has ended it is an error: its own files are written.
 func (l *Live) WriteSoFar(o Outputs) (s *Summary, nowSeconds float64, err error) {
 	l.mu.Lock()
@@ -149,7 +149,7 @@ func (l *Live) WriteSoFar(o Outputs) (s *Summary, nowSeconds float64, err error)
 	return s, nowSeconds, nil
 }
 
-// ErrFinished tells that a run has ended.
+// ErrFinished says that a run has ended.
 var ErrFinished = errors.New("the run has ended")
 
 // unfinished are the copies by JobID.

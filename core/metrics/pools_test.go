@@ -48,12 +48,12 @@ func TestBill(t *testing.T) {
 	held := submission(all[2])
 	held.AtSeconds, held.Held = 45, &core.Held{Seats: []core.Seat{seat(1, 0b1000)}}
 
-	s.tell(0, core.Report{Events: []core.Event{submission(all[0]), submission(all[1])}, Changes: []core.Change{
+	s.report(0, core.Report{Events: []core.Event{submission(all[0]), submission(all[1])}, Changes: []core.Change{
 		{Action: core.Start, Job: 0, Seats: []core.Seat{seat(0, 0b1), seat(1, 0b11)}}, {Action: core.Start, Job: 1, Seats: []core.Seat{seat(1, 0b100)}},
 	}})
-	s.tell(50, core.Report{Events: []core.Event{ready(40, 2), held, submission(all[3])}})
+	s.report(50, core.Report{Events: []core.Event{ready(40, 2), held, submission(all[3])}})
 	s.cluster.Nodes = append(nodes, core.Node{ID: 3, Name: "d", Devices: 4, Pool: "spot"})
-	s.tell(80, core.Report{
+	s.report(80, core.Report{
 		Events: []core.Event{
 			{Kind: core.NodeAdded, AtSeconds: 60, Node: 3, Added: &core.AddedNode{Name: "d", Accelerator: "t4", Devices: 4, Pool: "spot", Health: core.Provisioning}},
 			ready(70, 3),
@@ -63,8 +63,8 @@ func TestBill(t *testing.T) {
 		Changes: []core.Change{{Action: core.Move, Job: 1, Seats: []core.Seat{seat(2, 0b11)}}},
 	})
 	gone := core.Event{Kind: core.NodeRemoved, AtSeconds: 120, Node: 2}
-	s.tell(130, core.Report{Events: []core.Event{gone, gone, {Kind: core.JobInterrupted, AtSeconds: 125, Job: 1}}})
-	s.tell(150, core.Report{
+	s.report(130, core.Report{Events: []core.Event{gone, gone, {Kind: core.JobInterrupted, AtSeconds: 125, Job: 1}}})
+	s.report(150, core.Report{
 		Events:  []core.Event{{Kind: core.JobShrunk, AtSeconds: 140, Job: 0, Seats: []core.Seat{seat(0, 0b1), seat(1, 0b1)}}},
 		Changes: []core.Change{{Action: core.Start, Job: 1, Seats: []core.Seat{seat(3, 0b1111)}}},
 	})
@@ -73,12 +73,12 @@ func TestBill(t *testing.T) {
 		t.Errorf("bill at 150 s (-want +got):\n%s", diff)
 	}
 	all[0].State, all[0].FinishSeconds = core.Completed, 190
-	s.tell(200, core.Report{
+	s.report(200, core.Report{
 		Events: []core.Event{{Kind: core.JobFinished, AtSeconds: 190, Job: 0}}, Ended: []*core.Job{all[0]},
 		Changes: []core.Change{{Action: core.Stop, Job: 2}},
 	})
 	s.cluster.Nodes = append(s.cluster.Nodes, core.Node{ID: 4, Name: "e", Devices: 2, Pool: "spot"})
-	s.tell(258, core.Report{Events: []core.Event{
+	s.report(258, core.Report{Events: []core.Event{
 		{Kind: core.NodeAdded, AtSeconds: 250, Node: 4, Added: &core.AddedNode{Name: "e", Accelerator: "t4", Devices: 2, Pool: "spot"}},
 		{Kind: core.NodeRemoved, AtSeconds: 256, Node: 1},
 	}})
@@ -162,7 +162,7 @@ func TestSizesAreDecisions(t *testing.T) {
 	var decisions bytes.Buffer
 	s := newStory(t, Outputs{Decisions: &decisions})
 	job := core.NewJob(&core.JobSpec{Name: "a", Requested: 1, TotalWork: 100})
-	s.tell(20, core.Report{
+	s.report(20, core.Report{
 		Events: []core.Event{submission(job)}, Changes: []core.Change{{Action: core.Start, Seats: []core.Seat{{Devices: 1}}, By: "placement/p"}},
 		Scaled: []core.PoolTarget{{Pool: "p", Nodes: 3, Message: "2 \"jobs\" wait"}, {Pool: "q", Remove: []core.NodeID{1}}}, ScaledBy: "scaler/s",
 	})
@@ -221,7 +221,7 @@ func TestBillOfNodesGoneBeforeTheFirstRound(t *testing.T) {
 			s := newStory(t, Outputs{})
 			s.cluster.Pools = []core.Pool{{Name: "od", Devices: 4, PricePerHour: 3600}}
 			s.cluster.Nodes[1].Pool, s.cluster.Nodes[1].Health = "od", core.Gone
-			s.tell(100, core.Report{Events: tc.events})
+			s.report(100, core.Report{Events: tc.events})
 			summary, err := s.c.Finish(nil, 200)
 			if err != nil {
 				t.Fatal(err)
@@ -239,8 +239,8 @@ func TestBillOfANodeThatWasNeverReady(t *testing.T) {
 	s := newStory(t, Outputs{})
 	s.cluster.Pools = []core.Pool{{Name: "od", Devices: 4, PricePerHour: 3600}}
 	s.cluster.Nodes[1].Pool, s.cluster.Nodes[1].Health = "od", core.Provisioning
-	s.tell(0, core.Report{})
-	s.tell(100, core.Report{Events: []core.Event{{Kind: core.NodeChanged, AtSeconds: 50, Node: 1, Health: core.Draining}, {Kind: core.NodeRemoved, AtSeconds: 90, Node: 1}}})
+	s.report(0, core.Report{})
+	s.report(100, core.Report{Events: []core.Event{{Kind: core.NodeChanged, AtSeconds: 50, Node: 1, Health: core.Draining}, {Kind: core.NodeRemoved, AtSeconds: 90, Node: 1}}})
 	summary, err := s.c.Finish(nil, 200)
 	if err != nil {
 		t.Fatal(err)

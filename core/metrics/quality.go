@@ -7,8 +7,8 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Quality is how soon the jobs that completed got good, by what they reported: of each the metric that it told first. A job counts if the metric got
-// better after its first value. Its loss is 1 until that value was told, 0 at the best that it told, and in between as much as the best so far lacks.
+// Quality is how soon the jobs that completed got good, by what they reported: of each the metric that it reported first. A job counts if the metric got
+// better after its first value. Its loss is 1 until that value was reported, 0 at the best that it reported, and in between as much as the best so far lacks.
 // A metric that grew from the first value to the last one is better the larger it is, any other the smaller.
 type Quality struct {
 	Jobs            int    `json:"jobs"`              // jobs that reported and got better

@@ -2,7 +2,7 @@ package metrics
 
 import "strings"
 
-// Sense tells whether more of a number of a summary, by its path such as jct_seconds.mean, is better (1), worse (-1) or neither
+// Sense reports whether more of a number of a summary, by its path such as jct_seconds.mean, is better (1), worse (-1) or neither
 // (0). Between runs of the same jobs GPU time is a cost, and unused devices are a loss.
 func Sense(path string) int {
 	for _, worse := range [...]string{

@@ -35,7 +35,7 @@ type Summary struct {
 	GapRatio         Gap           `json:"gap_ratio"`         // certified distance from the optimum
 	Plugins          []Trouble     `json:"plugins,omitempty"` // of components that failed and were survived
 
-	// Earlier tells of the components that decided before others took over, oldest first.
+	// Earlier describes the components that decided before others took over, oldest first.
 	Earlier []EarlierComponents `json:"earlier_components,omitempty"`
 
 	// Accelerators is in the order of the cluster's types. It is empty when all devices are of one type.

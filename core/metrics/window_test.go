@@ -41,7 +41,7 @@ func TestSummaryOfAWindow(t *testing.T) {
 	summarise := func(w Window) *Summary {
 		c := NewCollector(testComponents, Outputs{})
 		c.Measure(w)
-		summary, err := c.Finish(tell(t, c), 160)
+		summary, err := c.Finish(play(t, c), 160)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ type Level struct {
 
 // MaxMinResult is the fairest division.
 type MaxMinResult struct {
-	// Feasible tells whether the floors can be met. If they cannot, Shares is nil and either
+	// Feasible reports whether the floors can be met. If they cannot, Shares is nil and either
 	// Prices prove it (Polytope.Cost of the floors above Budget), or the job Short can never
 	// reach its floor, however empty the cluster.
 	Feasible bool
@@ -45,7 +45,7 @@ type MaxMinResult struct {
 	Prices []float64
 	// Short is the index of that job, -1 where Prices are the proof.
 	Short int
-	// Bottleneck tells which jobs cannot rise above what they have at Level while all others keep theirs. It is proven
+	// Bottleneck reports which jobs cannot rise above what they have at Level while all others keep theirs. It is proven
 	// where true. At least one job with a slope has it.
 	Bottleneck []bool
 }
@@ -68,7 +68,7 @@ func (s *SharesSolver) MaxMin(ctx context.Context, p Polytope, level Level) (Max
 
 // FeasibleResult is an answer to a demand.
 type FeasibleResult struct {
-	// Feasible tells whether the demand can be met, to a relative 1e-9.
+	// Feasible reports whether the demand can be met, to a relative 1e-9.
 	Feasible bool
 	// Shares meet the demand and take no more than they need; nil if there are none.
 	Shares [][]float64

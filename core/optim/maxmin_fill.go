@@ -17,7 +17,7 @@ type FillResult struct {
 // WaterFill raises all jobs together until some cannot rise any more, freezes those
 // at their level, and goes on with the others.
 //
-// Each round asks slopes for what every job gains per unit of the level; frozen tells which jobs no longer
+// Each round asks slopes for what every job gains per unit of the level; frozen says which jobs no longer
 // take part, whose slopes are ignored. Slopes may thus move between jobs: to the next of a queue, or to what
 // is left of a tenant. It must fill in a number >= 0 for each row. A nil slopes stands for 1 each. Floors,
 // which may be nil, are where the jobs begin.

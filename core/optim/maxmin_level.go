@@ -270,7 +270,7 @@ func (s *priceSimplex) spend(t *targets, level float64) (cost, slope, budget flo
 	return cost, slope, budget
 }
 
-// bottlenecks tells which jobs cannot rise above their demand at the level unless another falls: a little more of it
+// bottlenecks says which jobs cannot rise above their demand at the level unless another falls: a little more of it
 // costs something at prices at which the whole budget is spent, or they run at their best type all the time.
 func (s *priceSimplex) bottlenecks(t *targets, level float64) []bool {
 	stuck := make([]bool, s.jobs)

@@ -102,7 +102,7 @@ func (k *Knapsack) search(ctx context.Context) error {
 	return nil
 }
 
-// closed tells whether a selection that loses this much at the prices is no better than the best so far, up to the gap.
+// closed reports whether a selection that loses this much at the prices is no better than the best so far, up to the gap.
 func (k *Knapsack) closed(loss float64) bool {
 	return loss >= k.budget() || k.bound-loss-k.value <= k.Gap*math.Abs(k.value) && !math.IsInf(k.value, -1)
 }

@@ -179,7 +179,7 @@ func (m *mckpMaster) reduced(column int) float64 {
 	return gain
 }
 
-// pivot brings a column into the basis, and tells whether something had to leave.
+// pivot brings a column into the basis, and reports whether something had to leave.
 func (m *mckpMaster) pivot(column int) bool {
 	leaves := -1
 	for r := range m.way {

@@ -59,7 +59,7 @@ const (
 	odd
 )
 
-// Solve pairs n vertices; weight tells the weight of the edge between two, u < v, and is called once for each. Edges of
+// Solve pairs n vertices; weight returns the weight of the edge between two, u < v, and is called once for each. Edges of
 // weight 0 or less are not used. No weight is above 2^59. It returns the partner of each vertex, -1 where it has none, and the
 // sum of the weights of the pairs. The slice belongs to the Pairing and lasts until its next call.
 func (m *Pairing) Solve(n int, weight func(u, v int) int64) (mates []int32, total int64) {

@@ -57,7 +57,7 @@ func (p *problems) err() error {
 	return errors.Join(p.list...)
 }
 
-// sane tells whether v is 0 or a number whose products with a few others stay within range.
+// sane reports whether v is 0 or a number whose products with a few others stay within range.
 func sane(v float64) bool { return v == 0 || math.Abs(v) >= 1e-50 && math.Abs(v) <= 1e50 }
 
 // wanted says in errors what sane numbers are.

@@ -14,7 +14,7 @@ type Groups struct {
 
 // Group puts jobs with equal devices, equal rates and equal values in every one of the alike lists (floors, slopes,
 // whatever else the problem knows of a job) in one row, in the order in which the first of each appears. The problems
-// of this package are convex and do not tell such jobs apart, so the small problem has the same optimum. Lists and
+// of this package are convex and do not distinguish such jobs, so the small problem has the same optimum. Lists and
 // rates must have a value for each job and type; what lies beyond is ignored.
 func (p Polytope) Group(alike ...[]float64) (Polytope, Groups) {
 	small := Polytope{Capacity: p.Capacity}

@@ -55,8 +55,8 @@ type response struct {
 	cost, costPerPoint float64 // at the prices it was chosen at: in all, and for the last point of demand
 }
 
-// worse tells whether another corner costs less, or as much at a steeper slope. Where a demand is all that a type can
-// do, every mix with a slower one is that type alone; the steepest tells what a little less of it would save.
+// worse reports whether another corner costs less, or as much at a steeper slope. Where a demand is all that a type can
+// do, every mix with a slower one is that type alone; the steepest says what a little less of it would save.
 func (r *response) worse(cost, slope float64) bool {
 	equal := rounding * math.Abs(cost)
 	return cost < r.cost-equal || cost <= r.cost+equal && slope > r.costPerPoint
@@ -327,7 +327,7 @@ func (s *priceSimplex) rekey() {
 	s.start()
 }
 
-// short tells whether the capacities still need the excess.
+// short reports whether the capacities still need the excess.
 func (s *priceSimplex) short() bool {
 	for _, c := range s.extra {
 		if c.kind == excess {
@@ -390,7 +390,7 @@ func (s *priceSimplex) solve(ctx context.Context) error {
 	return nil
 }
 
-// done tells whether nothing more is asked for: a feasible division is found.
+// done reports whether nothing more is asked for: a feasible division is found.
 func (s *priceSimplex) done() bool { return len(s.values) == 0 && !s.held && !s.short() }
 
 // better takes a step with the best response of a job, if that gains.

@@ -7,7 +7,7 @@ import (
 
 // MaxSumResult is the division of the largest total value.
 type MaxSumResult struct {
-	// Feasible tells whether the floors can be met; Prices and Short prove it where not, as in FeasibleResult.
+	// Feasible reports whether the floors can be met; Prices and Short prove it where not, as in FeasibleResult.
 	Feasible bool
 	// Shares is the fraction of time that a member of each row spends on each type. Beyond mixes that just meet a
 	// floor, at most as many rows as there are types are split.

@@ -106,7 +106,7 @@ func (tr *Transport) reset(supply, capacity []int) {
 	tr.from, tr.done = zeroed(tr.from, types), zeroed(tr.done, types)
 }
 
-// augment ships along the cheapest path from a supplier to a type with room, at most so many units, and tells how many;
+// augment ships along the cheapest path from a supplier to a type with room, at most so many units, and says how many;
 // 0 when no path is left.
 func (tr *Transport) augment(cost [][]float64, root, units int) int {
 	last, length := tr.shortest(cost, root)

@@ -51,7 +51,7 @@ func NewExternal() core.Factory[Method] {
 	})
 }
 
-// Resume has the process told what it proposed and was told in a life before. It is called before anything else.
+// Resume sends the process what it proposed and received in an earlier life. It is called before anything else.
 func (e *external) Resume(exchanges []Exchange) error {
 	e.resume = &past{Trials: []trialLine{}, Tell: []resultLine{}}
 	for i := range exchanges {
@@ -84,7 +84,7 @@ func (e *external) Ask(ctx context.Context, n int) ([]Trial, error) {
 	return trials, err
 }
 
-// Tell tells the process, and answers what it wants stopped.
+// Tell passes results to the process, and returns the trials that it wants stopped.
 func (e *external) Tell(ctx context.Context, results []Result) ([]int, error) {
 	if e.broken != nil {
 		return nil, e.broken

@@ -95,7 +95,7 @@ func TestExternalFaults(t *testing.T) {
 		"a list where a number is":       {script: []string{proposes(trial("0", `{"x":[1],"n":2,"word":"a"}`))}, want: `parameter "x": is neither a number nor a word`},
 		"none of the choices":            {script: []string{proposes(trial("0", `{"x":0.5,"n":2,"word":"c"}`))}, want: `"c" is none of "a", "b", 1`},
 		"a number as a word":             {script: []string{proposes(trial("0", `{"x":0.5,"n":2,"word":"1"}`))}, want: `"1" is none of "a", "b", 1`},
-		"stops without being told":       {script: []string{`!read;;{"stop":[0]}`}, want: "without having been told"},
+		"stops without being told":       {script: []string{`!read;;{"stop":[0]}`}, want: "without new results"},
 		"stops what it did not propose":  {script: []string{first, `!read;;{"stop":[1]}`}, want: "trial 1 is stopped and was never proposed", told: true},
 		"stops a negative trial":         {script: []string{first, `!read;;{"stop":[-1]}`}, want: "trial -1 is stopped and was never proposed", told: true},
 		"stops twice at once":            {script: []string{first, `!read;;{"stop":[0,0]}`}, want: "trial 0 is stopped twice", told: true},

@@ -18,7 +18,7 @@ type grid struct {
 	space Space
 }
 
-// GridConfig has no settings: how many points a range has is told by the space.
+// GridConfig has no settings: how many points a range has is given by the space.
 type GridConfig struct{}
 
 func (GridConfig) suits(_, path string, p Problem) core.Diagnostics {

@@ -36,7 +36,7 @@ func (h *history) add(p Params) Trial {
 // tell takes all results, or none where one of them cannot be.
 func (h *history) tell(results []Result) error {
 	if err := h.check(results); err != nil {
-		return fmt.Errorf("tell: %w", err)
+		return fmt.Errorf("results: %w", err)
 	}
 	for i := range results {
 		r := &results[i]
@@ -61,9 +61,9 @@ func (h *history) check(results []Result) error {
 		case math.IsNaN(r.AtSeconds) || math.IsInf(r.AtSeconds, 0):
 			return fmt.Errorf("trial %d: the moment %v is no finite number", r.Trial, r.AtSeconds)
 		case h.told && r.AtSeconds < h.now:
-			return fmt.Errorf("trial %d: the moment %v is before %v, which was told of", r.Trial, r.AtSeconds, h.now)
+			return fmt.Errorf("trial %d: the moment %v is before %v, which was reported", r.Trial, r.AtSeconds, h.now)
 		case i > 0 && (r.AtSeconds < results[i-1].AtSeconds || r.AtSeconds == results[i-1].AtSeconds && r.Trial < results[i-1].Trial):
-			return fmt.Errorf("trial %d at %v follows trial %d at %v: results are told by time and then by trial",
+			return fmt.Errorf("trial %d at %v follows trial %d at %v: results are ordered by time and then by trial",
 				r.Trial, r.AtSeconds, results[i-1].Trial, results[i-1].AtSeconds)
 		}
 		if r.Kind != Report {

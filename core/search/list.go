@@ -94,7 +94,7 @@ func (c ListConfig) listed(path string, space Space) (trials []Params, ds core.D
 // NewList makes the factory of the search `list`.
 func NewList() core.Factory[Method] {
 	return core.NewFactory(core.Info{
-		Type: "list", Summary: "tries the trials that it is told",
+		Type: "list", Summary: "tries the trials that it is given",
 		Description: "In their order, from the config or from a CSV file whose first line names the hyper-parameters. Where the config has a space, they are held to it.",
 	}, ListConfig{}, func(c ListConfig, _ core.Settings) (Method, error) {
 		return func(p Problem) (Search, error) { return newGiven(c, p.Space) }, nil

@@ -41,7 +41,7 @@ type Chosen struct {
 	problem Problem
 }
 
-// Decode finds and checks the search that a config names at a path, for a problem whose space the config describes at another. All problems are told.
+// Decode finds and checks the search that a config names at a path, for a problem whose space the config describes at another. All problems are reported.
 func (s Setting) Decode(path, spacePath string, p Problem) (*Chosen, core.Diagnostics) {
 	factories := Factories()
 	names := make([]string, len(factories))

@@ -153,7 +153,7 @@ func (h *history) take(a answer, space Space, asked int, told []Result) (trials 
 	case len(a.Trials) > asked:
 		return nil, nil, fmt.Errorf("%d trials are proposed, %d were asked for", len(a.Trials), asked)
 	case len(a.Stop) > 0 && len(told) == 0:
-		return nil, nil, errors.New("trials are stopped without having been told of")
+		return nil, nil, errors.New("trials are stopped without new results")
 	}
 	next := len(h.trials)
 	for _, line := range a.Trials {

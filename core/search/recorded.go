@@ -12,22 +12,22 @@ import (
 	"slices"
 )
 
-// Exchange is one call of a search with its answer: it was asked, or else it was told.
+// Exchange is one call of a search with its answer: it was asked for trials, or else it got results.
 type Exchange struct {
-	Ask     int      // trials that were asked for; 0 where it was told
+	Ask     int      // trials that were asked for; 0 where it got results
 	Trials  []Trial  // trials that it answered
 	Results []Result // results that it was given
 	Stop    []int    // ids of the trials that it stopped
 }
 
-// Resumer is implemented by a search that is not the same when it is asked and told the same again, because it is out of our hands. Instead it is told the past.
+// Resumer is implemented by a search that may answer the same calls differently when they are repeated, because it is another program. Instead it gets the past.
 type Resumer interface {
 	// Resume is called before anything else.
 	Resume(past []Exchange) error
 }
 
-// Recorded is a search whose exchanges are on disk before they are answered. Who opens the record again, after a kill at whatever moment, asks and tells anew from the
-// beginning, and is answered as before up to the end of the record; from there on the search goes on. A call that differs from the recorded one is an error, and so
+// Recorded is a search whose exchanges are on disk before they are answered. A program that opens the record again, after a kill at whatever moment, repeats its calls from the
+// beginning, and gets the same answers up to the end of the record; from there on the search goes on. A call that differs from the recorded one is an error, and so
 // is a search that now answers otherwise. One process at a time has a record.
 type Recorded struct {
 	search  Search
@@ -86,7 +86,7 @@ func (r *Recorded) Ask(ctx context.Context, n int) ([]Trial, error) {
 	return x.Trials, err
 }
 
-// Tell tells, or answers from the record.
+// Tell passes results on, or answers from the record.
 func (r *Recorded) Tell(ctx context.Context, results []Result) ([]int, error) {
 	if len(results) == 0 {
 		return nil, r.broken
@@ -122,7 +122,7 @@ func (r *Recorded) again(ctx context.Context, x Exchange) (Exchange, error) {
 	case x.Ask != known.Ask:
 		return differs(fmt.Sprintf("the search was %s, and is now %s: what asks it goes otherwise than before", known.call(), x.call()))
 	case !slices.EqualFunc(x.Results, known.Results, Result.same):
-		return differs("the search is told other results than before")
+		return differs("the search gets other results than before")
 	}
 	if _, out := r.search.(Resumer); !out {
 		trials, stop, err := call(ctx, r.search, x)
@@ -172,7 +172,7 @@ func (x *Exchange) call() string {
 	if x.Ask > 0 {
 		return fmt.Sprintf("asked for %d", x.Ask)
 	}
-	return fmt.Sprintf("told %d results", len(x.Results))
+	return fmt.Sprintf("given %d results", len(x.Results))
 }
 
 func (t Trial) same(o Trial) bool { return t.ID == o.ID && t.Params.Equal(o.Params) }

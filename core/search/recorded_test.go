@@ -223,7 +223,7 @@ func TestRecordRefuses(t *testing.T) {
 		"another search":   {func(s string) string { return strings.Replace(s, `"type":"random"`, `"type":"tpe"`, 1) }, ":1: is of another search: {"},
 		"another space":    {func(s string) string { return strings.Replace(s, `[1e-05,1]`, `[1e-06,1]`, 1) }, ":1: is of another search: {"},
 		"another file":     {func(string) string { return "a,b\n1,2\n" }, ":1: is no record of a search"},
-		"other results":    {func(s string) string { return strings.Replace(s, `"at_seconds":`, `"at_seconds":1`, 1) }, "the search is told other results than before"},
+		"other results":    {func(s string) string { return strings.Replace(s, `"at_seconds":`, `"at_seconds":1`, 1) }, "the search gets other results than before"},
 		"another question": {func(s string) string { return strings.Replace(s, `{"ask":`, `{"ask":1`, 1) }, ":2: the search was asked for 1"},
 		"a stop":           {func(s string) string { return strings.Replace(s, "}]}\n{\"ask", "}],\"stop\":[0]}\n{\"ask", 1) }, "stops other trials than before"},
 	}

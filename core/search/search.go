@@ -7,7 +7,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Search proposes trials and learns from what becomes of them. It is asked and told by one goroutine, and answers alike when it is asked and told alike:
+// Search proposes trials and learns from what becomes of them. One goroutine calls Ask and Tell, and the same calls get the same answers:
 // its randomness comes from the stream that it was made with.
 type Search interface {
 	// Ask returns at most n trials that were not proposed before, n at least 1, numbered in the order in which they are proposed from 0 on. Fewer, or none, are
@@ -30,7 +30,7 @@ type Result struct {
 	Trial     int     // number of the trial
 	Kind      Kind    // what happened
 	AtSeconds float64 // when, in seconds of the run
-	// Step and Value are of the latest report: that which a Report tells, or the last before the trial ended. Value is NaN where it reported nothing.
+	// Step and Value are of the latest report: that which a Report holds, or the last before the trial ended. Value is NaN where it reported nothing.
 	Step, Value float64
 }
 

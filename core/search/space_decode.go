@@ -15,7 +15,7 @@ const pointsKey = "points"
 // dimensionKeys are the keys of a dimension in a config.
 func dimensionKeys() []string { return slices.Concat([]string{"name"}, scales[:], []string{pointsKey}) }
 
-// DecodeSpace reads the space of a config, the list at a path, and tells every problem with its path.
+// DecodeSpace reads the space of a config, the list at a path, and reports every problem with its path.
 func DecodeSpace(path string, raw []map[string]any) (Space, core.Diagnostics) {
 	r := dimensionReader{}
 	space := make(Space, 0, len(raw))

@@ -89,7 +89,7 @@ func (s *Simulator) doRound(j *simJob, now, interval float64) {
 		j.progress = j.Model.PhaseEnd(j.phase)
 		j.asOf += missing / j.rate
 		left -= missing / j.rate
-		s.tellReports(j, j.asOf)
+		s.reportMetrics(j, j.asOf)
 		j.phase++
 		j.unmeasured = true
 		if j.phase < j.Model.Phases() {

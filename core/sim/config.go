@@ -42,8 +42,8 @@ type Config struct {
 	Failures Failures `config:"failures" doc:"random node failures"`
 	// NodeEvents: scheduled failures, repairs, drains and removals.
 	NodeEvents []NodeEvent `config:"node_events" doc:"scheduled failures, repairs, drains and removals"`
-	// JoiningNodes: nodes that join while the run goes on, one item for each group of equal nodes.
-	JoiningNodes []JoiningNodes `config:"joining_nodes" doc:"nodes that join while the run goes on, one item for each group of equal nodes; until the last has joined, no job is rejected for being too large"`
+	// JoiningNodes: nodes that join while the run is in progress, one item for each group of equal nodes.
+	JoiningNodes []JoiningNodes `config:"joining_nodes" doc:"nodes that join while the run is in progress, one item for each group of equal nodes; until the last has joined, no job is rejected for being too large"`
 	// Pools: what it takes for nodes of the cluster's pools to come and go.
 	Pools []Pool `config:"pools" doc:"what it takes for nodes of the cluster's pools to come and go"`
 	// StartDelay: how long the replicas of a job take to begin at each start and move, free ones too.
@@ -51,7 +51,7 @@ type Config struct {
 	// StartDelaySpread: how much longer than start_delay that takes at most.
 	StartDelaySpread time.Duration `config:"start_delay_spread" doc:"how much longer than start_delay that takes at most; how much is drawn evenly at each start and move" min:"0s"`
 	// ReleaseDelay: how long a job that is stopped, moved or interrupted still holds the devices that it loses.
-	ReleaseDelay time.Duration `config:"release_delay" doc:"how long a job that is stopped, moved or interrupted still holds the devices that it loses; one that is to run on them begins afterwards, a job that restarts on its own as well. One that ends lets go at once" min:"0s"`
+	ReleaseDelay time.Duration `config:"release_delay" doc:"how long a job that is stopped, moved or interrupted still holds the devices that it loses; one that will run on them begins afterwards, a job that restarts on its own as well. One that ends lets go at once" min:"0s"`
 	// Outages: times in which the scheduler learns nothing and changes nothing, while jobs run on.
 	Outages []Outage `config:"outages" doc:"times in which the scheduler learns nothing and changes nothing, while jobs run on"`
 	// MeasurementNoise: how far what jobs report of their times is off.
@@ -120,7 +120,7 @@ func (c *CoLocation) named(name string) interference.Model {
 // Mig is what slices of devices do to jobs. Jobs on one device do not notice each other.
 type Mig struct {
 	// Repartition: pause of a start or move to a slice that the device is not divided into yet.
-	Repartition time.Duration `config:"repartition" doc:"pause of a start or move to a slice that the device is not divided into yet; slices beside it go on" min:"0s"`
+	Repartition time.Duration `config:"repartition" doc:"pause of a start or move to a slice that the device is not divided into yet; slices beside it continue" min:"0s"`
 	// Power: a job without a measured rate has (compute slices / 7)^power of its rate on a whole device: 1 as many times less as it has fewer slices, 0 for work that was measured on the slice, a ratio from 0 to 1.
 	Power float64 `config:"power" doc:"a job without a measured rate has (compute slices / 7)^power of its rate on a whole device: 1 as many times less as it has fewer slices, 0 for work that was measured on the slice" min:"0" max:"1"`
 	// Rates: measured rates on slices, against a whole device.
@@ -224,7 +224,7 @@ type Publication struct {
 	// EpochEnds: whether the time to the end of an epoch is exact or rounded to whole seconds.
 	EpochEnds string `config:"epoch_ends" doc:"exact, or whole_seconds: the time to the end of an epoch is rounded, half to even, and the error lost (Pollux; with per_round)" enum:"exact|whole_seconds"`
 	// Moves: whether every move costs a restart, or moves to devices alike are free.
-	Moves string `config:"moves" doc:"restart, or free_alike: a running job that moves to as many devices of each of as many nodes of the same types goes on without a pause (Sia)" enum:"restart|free_alike"`
+	Moves string `config:"moves" doc:"restart, or free_alike: a running job that moves to as many devices of each of as many nodes of the same types continues without a pause (Sia)" enum:"restart|free_alike"`
 	// Overhead: which events make jobs pause: their own starts and moves, changes on their devices, or every round.
 	Overhead string `config:"overhead" doc:"at_starts: a job pauses at its own starts and moves; at_changes: all jobs on a device pause for the overheads of them together whenever another one joins or leaves; every_round: they do from each round on, but one that ends before the next does not wait for it (Muri)" enum:"at_starts|at_changes|every_round"`
 	// Completion: whether a job ends at the exact moment or with the next round.

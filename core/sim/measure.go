@@ -14,7 +14,7 @@ type measurements struct {
 	noise *stream // random errors of the measurements; nil without
 }
 
-// report tells what a job measures, if that is new.
+// report says what a job measures, if that is new.
 func (s *Simulator) report(j *simJob, at float64) {
 	if !j.unmeasured || j.measuring == nil {
 		return
@@ -28,8 +28,8 @@ func (s *Simulator) report(j *simJob, at float64) {
 	}
 }
 
-// tellReports tells what a job reports of its metrics at the end of a phase, if anything.
-func (s *Simulator) tellReports(j *simJob, at float64) (some bool) {
+// reportMetrics says what a job reports of its metrics at the end of a phase, if anything.
+func (s *Simulator) reportMetrics(j *simJob, at float64) (some bool) {
 	reporter, reports := j.Model.(workload.Reporter)
 	if !reports {
 		return false

@@ -21,8 +21,8 @@ func threeNodes() *core.Cluster {
 	return c
 }
 
-// told lists what becomes of nodes up to a moment, as "node state@moment".
-func told(e *nodeEvents, upTo float64) []string {
+// eventsUpTo lists what becomes of nodes up to a moment, as "node state@moment".
+func eventsUpTo(e *nodeEvents, upTo float64) []string {
 	var changes []string
 	for {
 		change, ok := e.take(upTo)
@@ -83,7 +83,7 @@ func TestTheScheduleAndChanceDoNotUndoEachOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newNodeEvents(Config{NodeEvents: tc.schedule}, threeNodes(), newStream(1, "nodes"))
 			e.chance, e.mtbf, e.repair = tc.chance, never, never
-			if diff := cmp.Diff(tc.want, told(&e, 60)); diff != "" {
+			if diff := cmp.Diff(tc.want, eventsUpTo(&e, 60)); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 		})
@@ -144,7 +144,7 @@ func TestANodeThatIsNotReadyBecomesSo(t *testing.T) {
 	e := newNodeEvents(Config{NodeEvents: []NodeEvent{
 		{"n0", 10 * time.Second, "ready"}, {"n1", 20 * time.Second, "down"}, {"n1", 30 * time.Second, "ready"}, {"n2", 40 * time.Second, "ready"},
 	}}, c, newStream(1, "nodes"))
-	if diff := cmp.Diff([]string{"0 ready@10", "1 ready@30"}, told(&e, 60)); diff != "" {
+	if diff := cmp.Diff([]string{"0 ready@10", "1 ready@30"}, eventsUpTo(&e, 60)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 }

@@ -83,7 +83,7 @@ func (p *provider) starts(action core.Action, node core.NodeID) {
 	}
 }
 
-func (p *provider) tells(seconds float64, want ...string) {
+func (p *provider) wantEvents(seconds float64, want ...string) {
 	p.Helper()
 	if diff := cmp.Diff(want, p.until(seconds)); diff != "" {
 		p.Errorf("up to %v s (-want +got):\n%s", seconds, diff)
@@ -92,19 +92,19 @@ func (p *provider) tells(seconds float64, want ...string) {
 
 func TestNodesOfAPoolCome(t *testing.T) {
 	p := newProvider(t, Pool{Provisioning: 90 * time.Second}, 1, 1)
-	p.tells(10)
+	p.wantEvents(10)
 	if !p.devices.known.MayGrow {
 		t.Error("the pool may not grow, with one node of four")
 	}
 	p.wants(3)
 	p.wants(3) // those that come count
-	p.tells(20, "10 node 2 p-1 of p with 2 t4 is provisioning", "10 node 3 p-2 of p with 2 t4 is provisioning")
-	p.tells(99)
-	p.tells(100, "100 node 2 is ready", "100 node 3 is ready")
+	p.wantEvents(20, "10 node 2 p-1 of p with 2 t4 is provisioning", "10 node 3 p-2 of p with 2 t4 is provisioning")
+	p.wantEvents(99)
+	p.wantEvents(100, "100 node 2 is ready", "100 node 3 is ready")
 	p.wants(4)
-	p.tells(150, "100 node 4 p-3 of p with 2 t4 is provisioning")
+	p.wantEvents(150, "100 node 4 p-3 of p with 2 t4 is provisioning")
 	p.wants(3, 4) // it has not come yet
-	p.tells(400, "150 node 4 is gone")
+	p.wantEvents(400, "150 node 4 is gone")
 	if !p.devices.known.MayGrow {
 		t.Error("the pool may not grow, with three nodes of four")
 	}

@@ -86,7 +86,7 @@ func (s *Simulator) endPhase(j *simJob, w core.Wake) bool {
 	at := j.nextAt
 	j.asOf = at
 	s.reach(j, j.Model.PhaseEnd(j.phase), at)
-	reports := s.tellReports(j, at)
+	reports := s.reportMetrics(j, at)
 	j.phase++
 	j.unmeasured = true
 	if j.phase < j.Model.Phases() {

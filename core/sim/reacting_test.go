@@ -16,10 +16,10 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// telling is a job of phases that reports its phase at the end of each, in two metrics.
-type telling struct{ phased }
+// reportingJob is a job of phases that reports its phase at the end of each, in two metrics.
+type reportingJob struct{ phased }
 
-func (telling) Reports(phase int) []workload.Reported {
+func (reportingJob) Reports(phase int) []workload.Reported {
 	return []workload.Reported{{Metric: "other", Step: 9, Value: 9}, {Metric: "loss", Step: float64(phase + 1), Value: 1 / float64(phase+1)}}
 }
 
@@ -60,7 +60,7 @@ func (s *scripted) Tell(_ context.Context, now float64, results []workload.Resul
 
 // submitOf makes a job of phases.
 func submitOf(name string, phases ...float64) workload.Answer {
-	job := workload.Job{Spec: core.JobSpec{Name: name, SubmitSeconds: 1e9, Requested: 1, MinReplicas: 1, MaxReplicas: 1, TotalWork: phases[len(phases)-1]}, Model: telling{phases}}
+	job := workload.Job{Spec: core.JobSpec{Name: name, SubmitSeconds: 1e9, Requested: 1, MinReplicas: 1, MaxReplicas: 1, TotalWork: phases[len(phases)-1]}, Model: reportingJob{phases}}
 	return workload.Answer{Submit: &job}
 }
 
@@ -337,7 +337,7 @@ func TestReactingIsToldAgain(t *testing.T) {
 			}
 			fail()
 			if got := observed(t, s, every(30)); !strings.Contains(got, "job_submitted 0 at 0") {
-				t.Fatalf("told %q, want the job", got)
+				t.Fatalf("got %q, want the job", got)
 			}
 			if err := s.Apply(t.Context(), []core.Change{start(0, seats(0, 1))}); err != nil {
 				t.Fatal(err)
@@ -348,10 +348,10 @@ func TestReactingIsToldAgain(t *testing.T) {
 				told += observation
 			}
 			if strings.Count(told, "job_finished 0") != 1 {
-				t.Errorf("told %q, want one end", told)
+				t.Errorf("got %q, want one end", told)
 			}
 			if n := len(script.log); n != 3 {
-				t.Errorf("told %d times, want 3: %q", n, script.log)
+				t.Errorf("got %d times, want 3: %q", n, script.log)
 			}
 		})
 	}

@@ -90,7 +90,7 @@ func (s *Simulator) advanceSteps(j *simJob, now, seconds float64) {
 		}
 		left -= missing / j.rate
 		s.reach(j, j.Model.PhaseEnd(j.phase), j.asOf)
-		s.tellReports(j, j.asOf)
+		s.reportMetrics(j, j.asOf)
 		j.phase++
 		j.unmeasured = true
 		if j.phase == j.Model.Phases() {
@@ -126,7 +126,7 @@ func (s *Simulator) advanceRound(j *simJob, now, seconds float64) {
 		now += delta
 		seconds -= delta
 		s.reach(j, end, now)
-		s.tellReports(j, now)
+		s.reportMetrics(j, now)
 		j.phase++
 		j.unmeasured = true
 		if j.phase == j.Model.Phases() {

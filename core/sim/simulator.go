@@ -38,10 +38,10 @@ func (s *Simulator) FilesRead() []core.FileRead { return s.filesRead }
 // KeepsDevices is as the config has it.
 func (s *Simulator) KeepsDevices() bool { return s.config.Resize.Keep }
 
-// Capabilities repeats what the opener told.
+// Capabilities repeats what the opener declared.
 func (s *Simulator) Capabilities() []core.Capability { return (&opener{}).Capabilities() }
 
-// Next moves the clock to the next round and tells what happened up to it.
+// Next moves the clock to the next round and returns what happened up to it.
 func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
 	if err := s.config.checkRounds(w.IntervalSeconds, w.OnEvents).Err(); err != nil {
 		return core.Observation{}, err

@@ -13,7 +13,7 @@ import (
 type Standing struct {
 	// NowSeconds: moment of the run, in seconds since its start.
 	NowSeconds float64
-	Cluster    *core.Cluster  // as the pipeline knows it, which is told of changes here
+	Cluster    *core.Cluster  // as the pipeline knows it, which learns of changes here
 	Submitted  int            // how many ids jobs had so far
 	Jobs       []StandingJob  // those that have not ended, by JobID
 	Arrivals   []workload.Job // to come, in order of their submissions; they are given the ids that follow
@@ -38,7 +38,7 @@ type NodeChange struct {
 }
 
 // Resume begins a simulation in the middle of a run. Of the config it leaves out what lies ahead of a run by moments: node events, joining nodes, outages, and failures, which
-// the standing tells.
+// the standing shows.
 func Resume(ctx context.Context, c Config, settings core.Settings, from Standing) (*Simulator, error) {
 	c.NodeEvents, c.JoiningNodes, c.Outages, c.Failures = nil, nil, nil, Failures{}
 	w := &workload.Workload{Jobs: slices.Clone(from.Arrivals)}

@@ -187,7 +187,7 @@ func without(seats, others []core.Seat) []core.Seat {
 	return left
 }
 
-// UsesSeed tells that failures of nodes, the delays of starts, measurements and nodes of pools draw from streams of their own, which nobody watches.
+// UsesSeed says that failures of nodes, the delays of starts, measurements and nodes of pools draw from streams of their own, which nobody watches.
 func (o *opener) UsesSeed() bool {
 	c := &o.config
 	return c.StartDelaySpread > 0 || c.Failures.MTBF > 0 || c.MeasurementNoise.any() || slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.Spread > 0 || p.Fails > 0 || p.Evictions > 0 })

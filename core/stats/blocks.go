@@ -15,7 +15,7 @@ func Blocks(n int) int {
 	return min(int(math.Round(math.Cbrt(float64(n)))), n/minBlocks)
 }
 
-// BlockLength is the length of block that serves the mean of a series best, as far as its own autocorrelations tell: the rule of
+// BlockLength is the length of block that serves the mean of a series best, as far as its own autocorrelations show: the rule of
 // Politis and White, but at least Blocks(n) and such that there are at least 20 blocks. It is Blocks(n) for values that are not finite. It takes
 // O(n^1.5) time at most.
 //

@@ -16,7 +16,7 @@ const MinSample = 5
 const (
 	MethodPaired = "paired" // over workloads
 	MethodBlocks = "blocks" // within one trace: its variation, not generality
-	MethodValues = "values" // too few for an interval: only the values are told
+	MethodValues = "values" // too few for an interval: only the values are given
 )
 
 // Paired is a comparison of two schedulers, a against b. Changes are fractions; intervals are of Change.

@@ -11,7 +11,7 @@ import (
 )
 
 // CompareWithin compares the jobs of one trace under two schedulers: a[i] and b[i] are of the same job, in order of submission.
-// The change is that of the mean. Its interval tells how much it varies within the trace, not how far it holds elsewhere: jobs
+// The change is that of the mean. Its interval says how much it varies within the trace, not how far it holds elsewhere: jobs
 // share a queue, so circular blocks of consecutive jobs are resampled, 10,000 times by one stream with a fixed seed. Percentile is
 // between the quantiles of the resampled changes; Expanded widens its level for the number of blocks. An end is infinite where b
 // is zero in too many resamples. A block length of 0 means BlockLength of the jobs' shares in the change. There is no interval

@@ -71,7 +71,7 @@ type Pace struct {
 	Efficiency, Goodput metrics.Number // NaN while it does not train
 }
 
-// ReadTimeline reads a timeline.csv; file is its name in errors. Everything wrong with it is told at once, as
+// ReadTimeline reads a timeline.csv; file is its name in errors. All problems with it are returned together, as
 // core.Diagnostics.
 func ReadTimeline(r io.Reader, file string) ([]Stay, error) {
 	t := openTable(r, file, timelineHeader)

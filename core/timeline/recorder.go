@@ -371,7 +371,7 @@ func (r *Recorder) flush(now float64) error {
 	return nil
 }
 
-// Finish adds the jobs that never ended, or whose end no round was told, at the end of the run, and completes the files. It is
+// Finish adds the jobs that never ended, or whose end no round saw, at the end of the run, and completes the files. It is
 // called once, also after a run that was cut short.
 func (r *Recorder) Finish(unfinished []*core.Job, endSeconds float64) error {
 	for _, j := range unfinished {

@@ -25,13 +25,13 @@ func newSpending(c *core.Cluster) *spending {
 	s := &spending{pools: c.Pools, nodes: make([]int, len(c.Pools))}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		s.add(s.told(n.ID, n.Pool, n.Health))
+		s.add(s.observe(n.ID, n.Pool, n.Health))
 	}
 	return s
 }
 
-// told takes in the health of a node, and says which pool has how many nodes more to pay for.
-func (s *spending) told(id core.NodeID, pool string, h core.Health) (of, more int) {
+// observe takes in the health of a node, and says which pool has how many nodes more to pay for.
+func (s *spending) observe(id core.NodeID, pool string, h core.Health) (of, more int) {
 	for len(s.paid) <= int(id) {
 		s.paid = append(s.paid, -1)
 	}

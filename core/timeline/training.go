@@ -12,7 +12,7 @@ import (
 
 const trainingHeader = "job,initial_batch,seconds,batch_mean,efficiency_mean,goodput_mean\n"
 
-// Truth tells how a job trains where it runs, at a progress in the unit of its work: the samples of an optimizer step, what
+// Truth says how a job trains where it runs, at a progress in the unit of its work: the samples of an optimizer step, what
 // a sample gains over one at the initial batch, and how many of the latter a unit of work is worth. It is false for a job that
 // does not train at a batch, or cannot run so.
 type Truth func(id core.JobID, progress float64, seats []core.Seat, t core.Tuning) (batch int, efficiency, samples float64, ok bool)

@@ -58,7 +58,7 @@ func (u *usageBooks) setHealth(id core.NodeID, h core.Health, unusable core.Devi
 	if u.spending == nil {
 		return
 	}
-	if pool, more := u.spending.told(id, u.pools[id], h); pool >= 0 {
+	if pool, more := u.spending.observe(id, u.pools[id], h); pool >= 0 {
 		u.add(step{at: at, nodes: more, pool: pool})
 	}
 }

@@ -31,7 +31,7 @@ type Simulated struct {
 	Profiles    string `config:"profiles" doc:"folder of the measured profiles, holding traces/ and delaunay/"`                                                                                                  // folder of the measured profiles
 	Batch       int    `config:"batch" doc:"total batch that a trial asks for; 0 for the smallest that was measured" min:"0"`                                                                                    // total batch of a trial, in samples; 0 for the smallest that was measured
 	CurveBatch  int    `config:"curve_batch" doc:"total batch of the training whose metric trials report, whatever their own; 0 for the batch that they ask for" min:"0"`                                        // total batch of the training whose metric trials report, in samples; 0 for their own
-	Adapts      bool   `config:"adapts" doc:"a trial chooses the best batch for its devices by itself as each epoch begins, whatever it is told, as the agent of Pollux does"`                                   // a trial chooses the best batch for its devices as each epoch begins
+	Adapts      bool   `config:"adapts" doc:"a trial chooses the best batch for its devices by itself as each epoch begins, whatever the scheduler sets, as the agent of Pollux does"`                           // a trial chooses the best batch for its devices as each epoch begins
 	Width       string `config:"width" doc:"hyper-parameter that multiplies the times of steps; none: 2^U(-1,1), drawn for each trial"`                                                                          // hyper-parameter that multiplies the time of a step; empty for a random factor
 	Quality     string `config:"quality" doc:"hyper-parameter that says how far off the best setting a trial is, in standard deviations: each costs 8 % of the metric; none: drawn for each trial, from N(0,1)"` // hyper-parameter that says how far off the best setting a trial is, in standard deviations; empty for a random distance
 	Noise       string `config:"noise" doc:"hyper-parameter that is added to all that a trial reports; none: drawn for each trial, from N(0,0.003)"`                                                             // hyper-parameter that is added to every reported value; empty for random noise
@@ -48,7 +48,7 @@ func (c *Config) goal() search.Goal {
 // trialDigits are those of the number in the name of a trial.
 const trialDigits = 4
 
-// Validate tells all that is wrong with the settings.
+// Validate reports all that is wrong with the settings.
 func (c Config) Validate() error {
 	_, found := c.check()
 	return found.Err()

@@ -75,7 +75,7 @@ func TestMetricsThatNobodyReportsAreNoted(t *testing.T) {
 		want []string
 	}{
 		"all agree":     {[]string{`pipeline.admission=[{type: median, config: {metrics: [loss, accuracy]}}]`}, nil},
-		"the other way": {[]string{`pipeline.admission=[{type: median, config: {goal: minimize}}]`}, []string{`"admission/median" judges trials otherwise than the search: it is to minimize "accuracy", and the search to maximize it; set the goal of both`}},
+		"the other way": {[]string{`pipeline.admission=[{type: median, config: {goal: minimize}}]`}, []string{`"admission/median" judges trials differently from the search: it should minimize "accuracy", and the search should maximize it; set the goal of both`}},
 		"another":       {[]string{`pipeline.admission=[{type: median, config: {metrics: [loss, error]}}]`}, []string{`"admission/median" judges trials by loss, error, and not by the metric "accuracy" of the search`}},
 		"no trials":     {[]string{`pipeline.admission=[{type: convergence, config: {metrics: [loss]}}]`}, nil},
 		"no reports":    {[]string{"workload.config.simulated={}", "workload.config.job={seconds: 50}"}, []string{`no trial reported the metric "accuracy", nor any other`}},

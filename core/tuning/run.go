@@ -69,7 +69,7 @@ func (r *Run) Metric() string { return r.plan.Metric }
 // Close ends the search.
 func (r *Run) Close() error { return r.search.Close() }
 
-// Tell tells the search what became of trials, has those ended that it stops, and submits as many as there is room for.
+// Tell passes to the search what became of trials, ends those that it stops, and submits as many as there is room for.
 func (r *Run) Tell(ctx context.Context, nowSeconds float64, results []workload.Result) ([]workload.Answer, error) {
 	var told []search.Result
 	for i := range results {
@@ -86,12 +86,12 @@ func (r *Run) Tell(ctx context.Context, nowSeconds float64, results []workload.R
 		})
 		stop, err := r.search.Tell(ctx, told)
 		if err != nil {
-			return nil, r.failed("told", err)
+			return nil, r.failed("given results", err)
 		}
 		for _, id := range stop {
 			t, err := r.byID(id)
 			if err != nil {
-				return nil, r.failed("told", err)
+				return nil, r.failed("given results", err)
 			}
 			if !t.state.ended() {
 				answers = append(answers, workload.Answer{Action: workload.EndJob, Job: t.job, Reason: core.Pruned})

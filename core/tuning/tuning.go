@@ -31,7 +31,7 @@ func newSource(with begin) core.Factory[workload.Source] {
 		Type:    "tuning",
 		Summary: "trials of hyper-parameters, each a job, submitted as those before them end",
 		Description: "A search proposes hyper-parameters, and each trial of them is a job called by the experiment and its number. So many run at a time; when one has ended, the " +
-			"search is told what it reported, and the next is submitted at once. A policy that ends trials early, or holds them back, makes room for others. " +
+			"search gets what it reported, and the next is submitted at once. A policy that ends trials early, or holds them back, makes room for others. " +
 			"In a simulation a trial goes as its application was measured to, its steps longer by its width and its metric worse by its quality.",
 		Source: "the experiment is that of Pollux, OSDI 2021, Table 3; the trials are a model of our own",
 	}, Config{
@@ -47,10 +47,10 @@ func newSource(with begin) core.Factory[workload.Source] {
 
 type source struct{ experiment }
 
-// UsesSeed tells whether trials are drawn, here or by the search.
+// UsesSeed reports whether trials are drawn, here or by the search.
 func (s *source) UsesSeed() bool { return true }
 
-// Load reads the profiles and what the search is made from. Whatever is wrong with them, and with the job of a trial, is told at once.
+// Load reads the profiles and what the search is made from. All problems with them, and with the job of a trial, are reported together.
 func (s *source) Load(ctx context.Context) (*workload.Workload, error) {
 	e := s.experiment
 	w := &workload.Workload{React: e.react, Identity: e.identity()}

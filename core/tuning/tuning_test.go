@@ -395,7 +395,7 @@ func TestProblems(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(t, quartet.Builtins(), tc.sets...)
-			told(t, err, tc.want)
+			wantDiagnostics(t, err, tc.want)
 		})
 	}
 }
@@ -423,12 +423,12 @@ func TestProblemsOfTheProfile(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = c.Simulate(t.Context())
-			told(t, err, tc.want)
+			wantDiagnostics(t, err, tc.want)
 		})
 	}
 }
 
-func told(t *testing.T, err error, want []string) {
+func wantDiagnostics(t *testing.T, err error, want []string) {
 	t.Helper()
 	if err == nil {
 		t.Fatalf("no error, want %q", want)

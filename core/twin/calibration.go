@@ -109,8 +109,8 @@ func (c *calibrator) show(f *Forecast, v *core.View) {
 		}
 		o.ends = c.noted(o.ends, shown{f.AtSeconds, j.rawEnd, j.End, floor, 1})
 	}
-	f.Calibration = Calibration{c.starts.told(startsOpen), c.ends.told(endsOpen)}
-	f.tell(v, c.ends.jobs())
+	f.Calibration = Calibration{c.starts.coverage(startsOpen), c.ends.coverage(endsOpen)}
+	f.addNotes(v, c.ends.jobs())
 }
 
 // leastBand is the width in seconds of the narrowest band: a round, or a minute where rounds are held at events as well.
@@ -121,13 +121,13 @@ func leastBand(v *core.View) float64 {
 	return max(v.IntervalSeconds, 1)
 }
 
-// tell notes what people should know of the bands; ended is the number of jobs that bands of ends were judged by.
-func (f *Forecast) tell(v *core.View, ended int) {
+// addNotes notes what people should know of the bands; ended is the number of jobs that bands of ends were judged by.
+func (f *Forecast) addNotes(v *core.View, ended int) {
 	switch {
 	case ended == 0:
-		f.Notes = append(f.Notes, "no job that was forecast has ended yet: the bands rest on what is drawn alone")
+		f.Notes = append(f.Notes, "no job that was forecast has ended yet: the intervals rest on simulated futures alone")
 	case ended < priorJobs:
-		f.Notes = append(f.Notes, fmt.Sprintf("the bands of ends rest on what is drawn more than on what happened: of earlier forecasts, only those of %d jobs can be judged", ended))
+		f.Notes = append(f.Notes, fmt.Sprintf("the intervals of ends rest on simulated futures more than on what happened: of earlier forecasts, only those of %d jobs can be judged", ended))
 	}
 	undeclared, never := 0, 0
 	for i := range f.Jobs {
@@ -139,7 +139,7 @@ func (f *Forecast) tell(v *core.View, ended int) {
 		}
 	}
 	if undeclared > 0 {
-		f.Notes = append(f.Notes, fmt.Sprintf("%d of %d jobs declare no work: how long they take is told by jobs before them", undeclared, len(f.Jobs)))
+		f.Notes = append(f.Notes, fmt.Sprintf("%d of %d jobs declare no work: how long they take is estimated from jobs before them", undeclared, len(f.Jobs)))
 	}
 	if never > 0 {
 		f.Notes = append(f.Notes, fmt.Sprintf("%d of %d jobs end in fewer than half of the futures that were drawn", never, len(f.Jobs)))
@@ -226,5 +226,5 @@ func stretched(raw Band, reach, at, floor float64) Band {
 func (f *Forecaster) Calibration() Calibration {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	return Calibration{f.starts.told(open{}), f.ends.told(open{})}
+	return Calibration{f.starts.coverage(open{}), f.ends.coverage(open{})}
 }

@@ -294,7 +294,7 @@ func TestOpenForecastsThatMissed(t *testing.T) {
 	} {
 		o := open{now: tc.now}
 		o.add([]shown{{band: Band{10, 50, 100}, weight: 4}, {band: Band{10, 50, 200}, weight: 2}, {band: Band{10, 50, math.Inf(1)}, weight: 1}})
-		if got := s.told(o); got.Resolved != tc.want || got.Inside != 3 {
+		if got := s.coverage(o); got.Resolved != tc.want || got.Inside != 3 {
 			t.Errorf("%s: %d of %d held, want 3 of %d", name, got.Inside, got.Resolved, tc.want)
 		}
 	}

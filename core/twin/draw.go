@@ -159,7 +159,7 @@ func (d *drawing) model(s *subject, stream uint64) workload.Model {
 	case d.work == WorkDrawn:
 		more = d.take(append(d.room[:0], opinion{d.prior, ofPrior, s.seconds, asked}))
 	default:
-		more = d.take(d.estimates.told(d.room[:0], j.JobSpec, s.done, s.seconds, asked, d.learned))
+		more = d.take(d.estimates.byHistory(d.room[:0], j.JobSpec, s.done, s.seconds, asked, d.learned))
 	}
 	more *= d.common(j)
 	m.total = math.Nextafter(s.done, math.Inf(1)) + more

@@ -76,7 +76,7 @@ func (j *ForecastEvaluator) ObserveRound(r *core.Report) error {
 // Never has the judge only learn.
 func (j *ForecastEvaluator) Never() { j.due = math.Inf(1) }
 
-// Calibration is how well the forecasts held, as the forecaster tells it.
+// Calibration is how well the forecasts held, as the forecaster reports it.
 func (j *ForecastEvaluator) Calibration() Calibration { return j.Forecaster.Calibration() }
 
 // await keeps the bands of a forecast.

@@ -15,7 +15,7 @@ import (
 // BandRatio is the probability that a band is to hold.
 const BandRatio = 0.8
 
-// Band is where a moment lies, in seconds: with BandRatio between Low and High. +Inf is never, as far as anybody can tell.
+// Band is where a moment lies, in seconds: with BandRatio between Low and High. +Inf is never, as far as is known.
 type Band struct {
 	Low, Median, High float64 // seconds of the run, or from the moment that its user says
 }

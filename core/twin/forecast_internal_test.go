@@ -125,14 +125,14 @@ func TestNotes(t *testing.T) {
 		want  []string
 	}{
 		"all is well":   {100, 1, 5, nil},
-		"no job ended":  {0, 1, 5, []string{"no job that was forecast has ended yet: the bands rest on what is drawn alone"}},
-		"three ended":   {3, 1, 5, []string{"the bands of ends rest on what is drawn more than on what happened: of earlier forecasts, only those of 3 jobs can be judged"}},
-		"not declared":  {100, 0, 5, []string{"1 of 2 jobs declare no work: how long they take is told by jobs before them"}},
+		"no job ended":  {0, 1, 5, []string{"no job that was forecast has ended yet: the intervals rest on simulated futures alone"}},
+		"three ended":   {3, 1, 5, []string{"the intervals of ends rest on simulated futures more than on what happened: of earlier forecasts, only those of 3 jobs can be judged"}},
+		"not declared":  {100, 0, 5, []string{"1 of 2 jobs declare no work: how long they take is estimated from jobs before them"}},
 		"never, by now": {100, 1, inf, []string{"1 of 2 jobs end in fewer than half of the futures that were drawn"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &Forecast{Jobs: []JobForecast{{ID: 0, End: Band{1, 2, 3}}, {ID: 1, End: Band{1, tc.end, tc.end}}}}
-			f.tell(&core.View{Jobs: []*core.Job{job(0, 1), job(1, tc.work)}}, tc.ended)
+			f.addNotes(&core.View{Jobs: []*core.Job{job(0, 1), job(1, tc.work)}}, tc.ended)
 			if diff := cmp.Diff(tc.want, f.Notes); diff != "" {
 				t.Errorf("notes (-want +got):\n%s", diff)
 			}

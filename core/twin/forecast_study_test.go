@@ -99,9 +99,9 @@ func forecastTables(list []foreseen) string {
 	say := func(format string, a ...any) { fmt.Fprintf(&text, format+"\n", a...) }
 	say("# How forecasts hold")
 	say("")
-	say("Written by `make forecasts`. Bands are to hold for 80 %%. Forecasts every 30 minutes of simulated time, 8 draws, arrivals as lately. Philly: 400 jobs on 12 nodes of 8 devices.")
-	say("*Off* is how far the median of a band was off, over the time that was still to come, and over the whole time from the submission on: of starts the wait. See [forecasts](../forecast.md) and")
-	say("[what they are to hold](twin.md).")
+	say("Written by `make forecasts`. The intervals are for 80 %% of jobs. Forecasts every 30 minutes of simulated time, 8 draws, arrivals as lately. Philly: 400 jobs on 12 nodes of 8 devices.")
+	say("*Off* is how far the median of an interval was off, over the time that was still to come, and over the whole time from the submission on: of starts the wait. See [forecasts](../forecast.md) and")
+	say("[what they must hold](twin.md).")
 	for _, apart := range []bool{false, true} {
 		say("")
 		if apart {

@@ -82,7 +82,7 @@ type until struct {
 	over    func() bool
 }
 
-// Next tells nothing of what is after the end.
+// Next returns nothing of what is after the end.
 func (u until) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
 	if u.over() {
 		return core.Observation{}, io.EOF

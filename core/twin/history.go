@@ -56,7 +56,7 @@ func secondsOf(j *core.Job, now float64) float64 {
 	return j.AttainedService(now) / asks
 }
 
-// group tells what is alike: the work of jobs of an application, the seconds of all, or of those of a tenant and size, or what
+// group says what is alike: the work of jobs of an application, the seconds of all, or of those of a tenant and size, or what
 // is declared, by all, by a tenant, or by those that declared as much.
 type group struct {
 	of                  byte
@@ -222,8 +222,8 @@ func (l left) add(e *estimates, g group, most, done, unit float64) left {
 	return append(l, opinion{of, min(of.weight, most), done, unit})
 }
 
-// told is what is left by the history, of a job that did so much, or had its devices for so many seconds. Perseconds is the work of a second on what it asks for.
-func (e *estimates) told(into left, j *core.JobSpec, done, seconds, perSecond float64, prior logNormal) left {
+// byHistory is what is left by the history, of a job that did so much, or had its devices for so many seconds. Perseconds is the work of a second on what it asks for.
+func (e *estimates) byHistory(into left, j *core.JobSpec, done, seconds, perSecond float64, prior logNormal) left {
 	if j.Application != "" {
 		into = into.add(e, group{of: workOf, application: j.Application}, math.Inf(1), done, 1)
 	}

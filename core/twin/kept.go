@@ -88,28 +88,28 @@ func (f *Forecaster) Snapshot() ([]byte, error) {
 	return json.Marshal(k)
 }
 
-// Restore takes up what another forecaster of the run had learned, which then is told of the rounds after that. After an error it is as if it was not called.
+// Restore takes up what another forecaster of the run had learned, which then gets the rounds after that. After an error it is as if it was not called.
 func (f *Forecaster) Restore(learned []byte) error {
 	var k keptCalibration
 	if err := json.Unmarshal(learned, &k); err != nil {
-		return fmt.Errorf("read how bands held: %w", err)
+		return fmt.Errorf("read how accurate intervals were: %w", err)
 	}
 	if k.Schema != keptSchema {
-		return fmt.Errorf("how bands held is of schema %q, this program reads %q", k.Schema, keptSchema)
+		return fmt.Errorf("the record of how accurate intervals were is of schema %q, this program reads %q", k.Schema, keptSchema)
 	}
 	open := make(map[core.JobID]*openForecasts, len(k.Open))
 	for _, o := range k.Open {
 		starts, ofStarts := shownAgain(o.Starts)
 		ends, ofEnds := shownAgain(o.Ends)
 		if open[o.Job] != nil || !ofStarts || !ofEnds {
-			return errors.New("read how bands held: a forecast is damaged")
+			return errors.New("read how accurate intervals were: a forecast is damaged")
 		}
 		open[o.Job] = &openForecasts{starts, ends}
 	}
 	starts, ofStarts := scaleAgain(&k.Starts)
 	ends, ofEnds := scaleAgain(&k.Ends)
 	if !ofStarts || !ofEnds {
-		return errors.New("read how bands held: what was learned is damaged")
+		return errors.New("read how accurate intervals were: what was learned is damaged")
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

@@ -117,7 +117,7 @@ func (p timed) rate(noise float64, c *workload.Running) float64 {
 	return gain(scale, noise) / seconds
 }
 
-// placed tells where a factor holds.
+// placed says where a factor holds.
 type placed struct{ nodes, replicas int }
 
 // model is what is believed of a job. Its phases are those of the noise of its application.
@@ -132,7 +132,7 @@ type model struct {
 	here     placed
 	square   float64 // of its gradient
 	declared float64 // work; 0 for none
-	steps    bool    // it tells how many are left
+	steps    bool    // it says how many are left
 	told     float64 // how many those are, as policies know it; NaN for unknown
 	toldAt   float64 // work done when they heard of it
 	done     float64 // work done now
@@ -189,7 +189,7 @@ func (m *model) faster(c *workload.Running) float64 {
 	return m.factor * m.away
 }
 
-// StepsLeft is what policies would be told: what they know now, wrong as it may be, and less from the next phase on; or else those of the work that is declared, if any is.
+// StepsLeft is what policies would see: what they know now, wrong as it may be, and less from the next phase on; or else those of the work that is declared, if any is.
 func (m *model) StepsLeft(phase int) float64 {
 	if !m.steps {
 		return math.NaN()

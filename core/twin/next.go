@@ -9,8 +9,8 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Next holds one more round with policies that are told an observation, and is the still after it, with what they change. Nobody carries the
-// changes out. Observers are told of the round. The events are not changed.
+// Next holds one more round with policies that get an observation, and is the still after it, with what they change. Nobody carries the
+// changes out. Observers see the round. The events are not changed.
 func (s *RunSnapshot) Next(ctx context.Context, p Policies, seen core.Observation, observers ...core.Observer) (after *RunSnapshot, changes []core.Change, err error) {
 	stages, err := p.NewInstances()
 	if err != nil {

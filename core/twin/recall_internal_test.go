@@ -57,7 +57,7 @@ func TestComingLikeAnotherOfThatID(t *testing.T) {
 			b.init()
 			b.begun = true
 			b.records[1] = &record{rated: workload.Running{Replicas: 1, Shape: []int{1}}, rate: 5}
-			b.restarts.tell(1, core.BeginsAnew)
+			b.restarts.note(1, core.BeginsAnew)
 			b.submissions.add(tc.spec, math.NaN(), 20)
 			p := b.prepare(&core.View{Cluster: &core.Cluster{}, Jobs: []*core.Job{nil, core.NewJob(live)}})
 			if got := p.coming[0]; got.asked != tc.rate || got.anew != tc.anew {

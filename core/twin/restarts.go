@@ -20,8 +20,8 @@ func (r *restarts) clone() restarts {
 // keptPart is the part of what a job had done that it has at least when it goes on. Its first report may come late, and a checkpoint be a little old.
 const keptPart = 0.5
 
-// tell notes what the backend tells.
-func (r *restarts) tell(id core.JobID, c core.Checkpointing) {
+// note notes what the backend tells.
+func (r *restarts) note(id core.JobID, c core.Checkpointing) {
 	if c == core.CheckpointingUnknown {
 		return
 	}

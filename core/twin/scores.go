@@ -91,8 +91,8 @@ func (s *scale) jobs() int {
 	return len(known)
 }
 
-// told is the coverage as of now.
-func (s *scale) told(o open) Coverage {
+// coverage is the coverage as of now.
+func (s *scale) coverage(o open) Coverage {
 	c := Coverage{Resolved: s.resolved, Inside: s.inside, ErrorRatio: math.NaN()}
 	for _, f := range o.list {
 		if o.now > f.band.High {

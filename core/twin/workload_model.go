@@ -15,7 +15,7 @@ import (
 type WorkloadModelOptions struct {
 	Work     string // how much work jobs have: one of the constants below; empty for WorkDeclared
 	Arrivals string // that are to come; empty for ArrivalsNone
-	// Window is how many submissions, the latest ones, tell of those to come; 0 for 20.
+	// Window is how many submissions, the latest ones, stand for those to come; 0 for 20.
 	Window int
 	// PriorSeconds and PriorSigma are the median, and the standard deviation of the logarithm, of how long jobs are, on the devices that they ask for, before
 	// any ended; 0 for an hour, and a factor of e^2.
@@ -117,12 +117,12 @@ func (b *WorkloadModel) ObserveRound(r *core.Report) error {
 		switch e.Kind {
 		case core.JobSubmitted:
 			b.submissions.add(e.Spec, e.StepsLeft, b.options.window())
-			b.restarts.tell(e.Job, e.Checkpointing)
+			b.restarts.note(e.Job, e.Checkpointing)
 			if e.Held != nil && v.Job(e.Job) != nil {
 				b.adoptJob(v, v.Job(e.Job))
 			}
 		case core.JobProgressed, core.JobShrunk:
-			b.restarts.tell(e.Job, e.Checkpointing)
+			b.restarts.note(e.Job, e.Checkpointing)
 			b.progressed(v, e)
 		case core.JobInterrupted: // what that costs says nothing of a stop
 			if r := b.records[e.Job]; r != nil {
@@ -215,7 +215,7 @@ func (b *WorkloadModel) adoptJob(v *core.View, j *core.Job) {
 		return
 	}
 	r := b.record(j.ID)
-	r.tells(j.StepsLeft, j.Progress)
+	r.noteSteps(j.StepsLeft, j.Progress)
 	r.running, r.moved, r.told = runningOn(v.Cluster, j.Seats, j.Tuning), j.LastChange, j.ProgressRate > 0
 	if j.ProgressRate > 0 {
 		b.rated(v, j, r, j.ProgressRate, j.Progress)
@@ -231,8 +231,8 @@ func (b *WorkloadModel) measured(v *core.View, j *core.Job, m core.Measurement, 
 	}
 }
 
-// tells notes how many steps the job says that it has left.
-func (r *record) tells(steps, progress float64) {
+// noteSteps notes how many steps the job says that it has left.
+func (r *record) noteSteps(steps, progress float64) {
 	if steps != r.steps {
 		r.steps, r.stepsAt = steps, progress
 	}
@@ -245,7 +245,7 @@ func (b *WorkloadModel) progressed(v *core.View, e *core.Event) {
 		return
 	}
 	r := b.record(j.ID)
-	r.tells(e.StepsLeft, e.Progress)
+	r.noteSteps(e.StepsLeft, e.Progress)
 	if e.Kind == core.JobShrunk {
 		r.running, r.moved, r.told = runningOn(v.Cluster, e.Seats, r.running.Tuning), e.AtSeconds, true
 	}

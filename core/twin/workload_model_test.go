@@ -17,8 +17,8 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// told is all that a model says of a job on some devices.
-func told(m workload.Model, c workload.Running) string {
+// describe is all that a model says of a job on some devices.
+func describe(m workload.Model, c workload.Running) string {
 	var b strings.Builder
 	for p := range m.Phases() {
 		fmt.Fprintf(&b, "%v at %v, %v steps; ", m.PhaseEnd(p), m.Rate(p, c), m.StepsLeft(p))
@@ -32,10 +32,10 @@ func shown(w *twin.World) string {
 	one := workload.Running{Shape: []int{1}, Accelerators: []string{"v100"}, Replicas: 1}
 	two := workload.Running{Shape: []int{1, 1}, Accelerators: []string{"v100", "v100"}, Replicas: 2}
 	for _, j := range w.Jobs {
-		fmt.Fprintln(&b, j.ID, told(j.Model, one), told(j.Model, two))
+		fmt.Fprintln(&b, j.ID, describe(j.Model, one), describe(j.Model, two))
 	}
 	for _, j := range w.Arrivals {
-		fmt.Fprintln(&b, j.Spec.Name, j.Spec.SubmitSeconds, j.Spec.Requested, told(j.Model, one), told(j.Model, two))
+		fmt.Fprintln(&b, j.Spec.Name, j.Spec.SubmitSeconds, j.Spec.Requested, describe(j.Model, one), describe(j.Model, two))
 	}
 	fmt.Fprintln(&b, w.Nodes, w.Seed, w.Config)
 	return b.String()

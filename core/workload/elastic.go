@@ -86,7 +86,7 @@ type elasticSource struct {
 	seed uint64
 }
 
-// UsesSeed tells whether the stream is one that is drawn.
+// UsesSeed reports whether the stream is one that is drawn.
 func (s *elasticSource) UsesSeed() bool { return s.Path == "" }
 
 // elasticApplications are those that are drawn, in the order of the draw.

@@ -32,7 +32,7 @@ func newElasticApplicationModel(p *profile, c *ElasticConfig) *elasticApplicatio
 			a.alone = max(a.alone, float64(batch)/seconds)
 		}
 	}
-	a.tell()
+	a.makeTruth()
 	return a
 }
 
@@ -47,8 +47,8 @@ func (a *elasticApplicationModel) seconds(batch, devices int) float64 {
 	return time.step
 }
 
-// tell makes what is true of the application: a step of every batch on every number of devices, and how long it trains.
-func (a *elasticApplicationModel) tell() {
+// makeTruth makes what is true of the application: a step of every batch on every number of devices, and how long it trains.
+func (a *elasticApplicationModel) makeTruth() {
 	for devices := 1; devices <= a.config.MostDevices; devices++ {
 		shape, last := a.shapes[devices-1], 0
 		for _, batch := range a.candidates {

@@ -10,15 +10,15 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Estimate says what policies are told of the work of a job. The job does its true work all the same, and is measured by it: only
+// Estimate says what policies know about the work of a job. The job does its true work all the same, and is measured by it: only
 // JobSpec.TotalWork and Job.StepsLeft change. No site knows true durations; a limit or an estimate is what it has.
 //
-// A job that outlives what was told has no work left as far as policies know, and goes on.
+// A job that outlives its estimate has no work left as far as policies know, and goes on.
 type Estimate struct {
-	// Source: where the work that policies are told comes from: declared, noisy, limit, estimate or none.
-	Source string `config:"source" doc:"where it comes from: the true work, that with an error, a column of the trace, or nothing is told" enum:"declared|noisy|limit|estimate|none"`
-	// Sigma: for noisy, the standard deviation of the logarithm of what is told over the true work, whose median is 0.
-	Sigma float64 `config:"sigma" doc:"for noisy, the standard deviation of the logarithm of what is told over the true work, whose median is 0; 0.7 is a factor of 2" min:"0" max:"10"`
+	// Source: where the work that policies know comes from: declared, noisy, limit, estimate or none.
+	Source string `config:"source" doc:"where it comes from: the true work, that with an error, a column of the trace, or nothing" enum:"declared|noisy|limit|estimate|none"`
+	// Sigma: for noisy, the standard deviation of the logarithm of the known work over the true work, whose median is 0.
+	Sigma float64 `config:"sigma" doc:"for noisy, the standard deviation of the logarithm of the known work over the true work, whose median is 0; 0.7 is a factor of 2" min:"0" max:"10"`
 }
 
 // The values of Estimate.Source.
@@ -30,7 +30,7 @@ const (
 	EstimateNone     = "none"
 )
 
-// DefaultEstimate tells the true work, as far as it is declared.
+// DefaultEstimate gives the true work, as far as it is declared.
 func DefaultEstimate() Estimate { return Estimate{Source: EstimateDeclared} }
 
 // Check finds settings that do not go together.
@@ -41,25 +41,25 @@ func (e Estimate) Check() core.Diagnostics {
 	return nil
 }
 
-// True reports whether policies are told the true work.
+// True reports whether policies know the true work.
 func (e Estimate) True() bool {
 	return e.Source == EstimateDeclared || e.Source == EstimateNoisy && e.Sigma == 0
 }
 
-// WorkKnown reports whether policies are told of work at all.
+// WorkKnown reports whether policies know any work.
 func (e Estimate) WorkKnown() bool { return e.Source != EstimateNone }
 
-// Apply makes the workload of which policies are told that. The one given stays as it is. An error is a core.Diagnostics: jobs
+// Apply makes the workload as policies know it. The one given stays as it is. An error is a core.Diagnostics: jobs
 // without the column that is asked for. What is drawn for a job depends on the seed and its name, and is scaled by Sigma.
 func (e Estimate) Apply(w *Workload, seed uint64) (*Workload, error) {
 	if e.True() {
 		return w, nil
 	}
 	if w.React != nil {
-		return nil, core.Diagnostics{{Path: "estimate", Summary: "the workload has no list of jobs: it submits them by what becomes of earlier ones", Hint: "leave it out: their true work is told"}}
+		return nil, core.Diagnostics{{Path: "estimate", Summary: "the workload has no list of jobs: it submits them by what becomes of earlier ones", Hint: "leave it out: policies then know their true work"}}
 	}
 	if w.Open {
-		return nil, core.Diagnostics{{Path: "estimate", Summary: "the workload has no jobs of its own: those that are submitted while the run goes on say what is known of them"}}
+		return nil, core.Diagnostics{{Path: "estimate", Summary: "the workload has no jobs of its own: those that are submitted while the run is in progress say what is known of them"}}
 	}
 	var missing []*Job
 	jobs := slices.Clone(w.Jobs)
@@ -69,7 +69,7 @@ func (e Estimate) Apply(w *Workload, seed uint64) (*Workload, error) {
 		if !known {
 			missing = append(missing, job)
 		}
-		job.told = &told{spec: job.Spec, part: part}
+		job.told = &knownWork{spec: job.Spec, part: part}
 		if job.told.spec.TotalWork *= part; e.Source == EstimateNone {
 			job.told.spec.TotalWork = 0
 		}
@@ -80,7 +80,7 @@ func (e Estimate) Apply(w *Workload, seed uint64) (*Workload, error) {
 	return &Workload{Jobs: jobs, Inputs: w.Inputs}, nil
 }
 
-// lacks tells how many jobs, of so many, lack the column, and which are the first.
+// lacks says how many jobs, of so many, lack the column, and which are the first.
 func (e Estimate) lacks(missing []*Job, jobs int) core.Diagnostics {
 	column := csvColumns.all()[e.column()]
 	d := core.Diagnostic{
@@ -124,13 +124,13 @@ func (e Estimate) of(job *Job, seed uint64) (part float64, known bool) {
 	}
 }
 
-// told is what policies are told of a job in the place of the truth.
-type told struct {
+// knownWork is what policies are told of a job in the place of the truth.
+type knownWork struct {
 	spec core.JobSpec
 	part float64 // of the true work; NaN when they are told of none
 }
 
-// KnownSpec is what policies are told of the job.
+// KnownSpec is what policies know about the job.
 func (j *Job) KnownSpec() *core.JobSpec {
 	if j.told != nil {
 		return &j.told.spec
@@ -138,7 +138,7 @@ func (j *Job) KnownSpec() *core.JobSpec {
 	return &j.Spec
 }
 
-// StepsLeft is what policies are told of the optimizer steps left when a phase begins; NaN when nothing is. It is as many too few,
+// StepsLeft is what policies know about the optimizer steps left when a phase begins; NaN when nothing is. It is as many too few,
 // or too many, as at the begin of the job.
 func (j *Job) StepsLeft(phase int) float64 {
 	left := j.Model.StepsLeft(phase)
@@ -148,7 +148,7 @@ func (j *Job) StepsLeft(phase int) float64 {
 	return max(left+(j.told.part-1)*j.Model.StepsLeft(0), 0)
 }
 
-// True returns what is so of a job of which policies were told something else, and otherwise what they were told.
+// True returns what is so of a job about which policies know something else, and otherwise what they know.
 func (w *Workload) True(told *core.JobSpec) *core.JobSpec {
 	if id := int(told.ID); id < len(w.Jobs) && w.Jobs[id].told != nil && w.Jobs[id].Spec.Name == told.Name {
 		return &w.Jobs[id].Spec

@@ -7,7 +7,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// ExclusiveTimes tells how long jobs would take with devices to themselves: seated on as few nodes as there can be,
+// ExclusiveTimes returns how long jobs would take with devices to themselves: seated on as few nodes as there can be,
 // with the fastest number of replicas and in each phase the fastest batch that they allow, without
 // waiting, restarts or interference. A job keeps its batch when it has no freedom in it. It is what a fair
 // share is measured by, and depends on no policy.

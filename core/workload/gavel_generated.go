@@ -154,5 +154,5 @@ func distributes(jobType string) bool {
 	return strings.HasPrefix(jobType, "ResNet") || strings.HasPrefix(jobType, "Transformer") || strings.HasPrefix(jobType, "LM")
 }
 
-// UsesSeed tells that the published generators are seeded directly.
+// UsesSeed reports that the published generators are seeded directly.
 func (*gavelGenerator) UsesSeed() bool { return true }

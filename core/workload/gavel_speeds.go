@@ -252,7 +252,7 @@ func (p *gavelPair) read(key string, value json.RawMessage) bool {
 }
 
 // ReadPairs reads measured pairs of jobs that share devices, in the form of the throughputs of source gavel, plain or compressed by gzip.
-// What is wrong is told with its position, all of it at once.
+// All problems are reported together, each with its position.
 func ReadPairs(ctx context.Context, path string) (*core.PairTable, Input, error) {
 	speeds, err := loadGavelSpeeds(ctx, path)
 	if err != nil {

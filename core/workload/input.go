@@ -104,7 +104,7 @@ func cutShort(err error) error {
 	return err
 }
 
-// cannotRead tells why a file cannot be read, with its name once.
+// cannotRead says why a file cannot be read, with its name once.
 func cannotRead(path string, err error) error {
 	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathError.Err

@@ -39,14 +39,14 @@ type jobEntry struct {
 	ShareMilli   int           `config:"share_milli" doc:"thousandths of its device that a replica has where the cluster shares devices; 0: none, it computes on CPUs; left out: the whole device" min:"0" max:"1000"`
 	DeviceMemory float64       `config:"device_memory_gb" doc:"memory of its device that a replica needs, in GB of 2^30 bytes; 0 or left out: unknown" min:"0" max:"1e6"`
 	Pinned       bool          `config:"pinned" doc:"never preempted"`
-	Deadline     time.Duration `config:"deadline" doc:"how long after its submission it is to be done, above 0; left out: whenever" min:"0s"`
+	Deadline     time.Duration `config:"deadline" doc:"how long after its submission it must be done, above 0; left out: whenever" min:"0s"`
 	BestEffort   bool          `config:"best_effort" doc:"takes what the others leave, and is promised nothing"`
 	Tier         string        `config:"tier" doc:"service that it is guaranteed, by policies that look at tiers; left out: none, as basic" enum:"premium|standard|basic"`
 	Batch        jobBatch      `config:"batch" doc:"bounds of its batch, in samples"`
 	Seconds      float64       `config:"seconds" doc:"how long it takes on the replicas it asks for, as far as known; 0: unknown" min:"0" max:"1e12"`
 	Iterations   float64       `config:"iterations" doc:"work it has to do, in iterations at its initial batch, for a job that reports its progress so; instead of seconds" min:"0" max:"1e15"`
 	Retries      int           `config:"retries" doc:"failed runs that are repeated" min:"0" max:"1000"`
-	Checkpoint   bool          `config:"checkpoint" doc:"a run goes on where the one before stopped, from the folder QUARTET_CHECKPOINT"`
+	Checkpoint   bool          `config:"checkpoint" doc:"a run resumes where the one before stopped, from the folder QUARTET_CHECKPOINT"`
 }
 
 // wholeDevice is the share of a job that says nothing of it.
@@ -65,7 +65,7 @@ func NewJobs() core.Factory[Source] {
 	return core.NewFactory(core.Info{
 		Type:    "jobs",
 		Summary: "job file: commands to run on real machines",
-		Description: "A YAML file with one item for each job; docs/run.md tells its keys. In a simulation a job runs for the " +
+		Description: "A YAML file with one item for each job; docs/run.md lists its keys. In a simulation a job runs for the " +
 			"seconds it declares, or goes by the profile of its application; one that has neither is refused there.",
 	}, JobsConfig{}, func(c JobsConfig, _ core.Settings) (Source, error) { return jobsSource(c), nil })
 }
@@ -133,8 +133,8 @@ type submitted struct{}
 func NewSubmitted() core.Factory[Source] {
 	return core.NewFactory(core.Info{
 		Type:        "submitted",
-		Summary:     "no jobs of its own: they are submitted while the run goes on",
-		Description: "For `quartet run`, which then goes on until it is stopped; docs/run.md. A simulation of it has no jobs.",
+		Summary:     "no jobs of its own: they are submitted while the run is in progress",
+		Description: "For `quartet run`, which then runs until it is stopped; docs/run.md. A simulation of it has no jobs.",
 	}, core.None{}, func(core.None, core.Settings) (Source, error) { return submitted{}, nil })
 }
 

@@ -90,7 +90,7 @@ type trainingKind struct {
 	work        float64
 }
 
-// fits tells what keeps a job from going by a profile.
+// fits says what keeps a job from going by a profile.
 func fits(job *Job, p *goodput.Profile) string {
 	b, own := &p.Batch, &job.Spec.Batch
 	switch {

@@ -100,7 +100,7 @@ func reflected(seconds, end float64) float64 {
 }
 
 // DeviceSeconds is what the jobs of a workload take of a cluster when each runs alone on the devices it asks for, of each its part where they are divided: as long as it
-// declares, or else as Alone tells, averaged over the types it can run on, and nothing when there is none. NaN when a job does not say
+// declares, or else as Alone returns, averaged over the types it can run on, and nothing when there is none. NaN when a job does not say
 // how long it runs.
 func DeviceSeconds(w *Workload, c *core.Cluster) float64 {
 	alone := NewExclusiveTimes(c, w)

@@ -216,7 +216,7 @@ func (g *mixedGenerator) training(task *mixedTask, spec core.JobSpec, seconds fl
 	return Job{Spec: spec, Model: m}
 }
 
-// mixedPhases is how often a job tells how many steps are left.
+// mixedPhases is how often a job says how many steps are left.
 const mixedPhases = 100
 
 // mixedModel is a data-parallel job at a fixed batch. A step lasts until the slowest replica is done with its part of

@@ -87,12 +87,12 @@ type MuriJob struct {
 	IterationSeconds float64 // one iteration, alone on the devices
 	// StageSeconds are what one iteration needs of storage and CPUs, of the devices, and of the network.
 	StageSeconds  [3]float64
-	Opportunistic bool          // priority 1; only the imitation of AntMan tells the classes apart
+	Opportunistic bool          // priority 1; only the imitation of AntMan distinguishes the classes
 	At            core.Position // where the row is
 }
 
 // ReadMuri reads a trace of Muri in the order of its rows, plain or compressed by gzip. Columns duration and interval
-// follow from others; they are checked to be numbers and not used. What is wrong is told with its position, all of it at once.
+// follow from others; they are checked to be numbers and not used. All problems are reported together, each with its position.
 func ReadMuri(ctx context.Context, path string) ([]MuriJob, error) {
 	in, err := openInput(ctx, path)
 	if err != nil {

@@ -17,7 +17,7 @@ type PolluxConfig struct {
 	// Remaining: what policies know of the time that a job has left: exact or published.
 	Remaining string `config:"remaining" enum:"exact|published" doc:"What policies know of the time that a job has left: exact, or as the publication's Optimus reckons it: the steps one epoch short, and a step on one device always with accumulation."`
 	// EpochsAsked is at least 1.
-	EpochsAsked float64 `config:"epochs_asked" min:"1" max:"100" doc:"How many times the epochs that it needs a job is submitted with, rounded up. In the further ones it goes on as in the last one that was measured, and gets no better."`
+	EpochsAsked float64 `config:"epochs_asked" min:"1" max:"100" doc:"How many times the epochs that it needs a job is submitted with, rounded up. In the further ones it trains as in the last one that was measured, and gets no better."`
 }
 
 // The values of PolluxConfig.Remaining.

@@ -212,7 +212,7 @@ func TestPolluxProblems(t *testing.T) {
 			`traces/toy/validation-10.csv:2:5: metric is "x"; expected a number from -1e300 to 1e300`,
 			`traces/toy/validation-10.csv:3:9: grad_var is "-1"; expected a number from 0 to 1e300`,
 			`traces/toy/validation-10.csv:5:1: progress is "10"; expected more than in the row before`,
-			`traces/toy/validation-big.csv: the file name does not tell the batch, as in validation-128.csv`,
+			`traces/toy/validation-big.csv: the file name does not name the batch, as in validation-128.csv`,
 		}},
 	}
 	for name, tc := range cases {

@@ -163,7 +163,7 @@ func (r *profileReader) readTrainings(ctx context.Context, p *learning, folder s
 		path := filepath.Join(folder, name)
 		batch, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(name, prefix), suffix))
 		if err != nil || batch < 1 || batch > maxCount {
-			r.fail(path, errors.New("the file name does not tell the batch, as in validation-128.csv"))
+			r.fail(path, errors.New("the file name does not name the batch, as in validation-128.csv"))
 			continue
 		}
 		p.trainings = append(p.trainings, training{batch: batch, epochs: r.readTraining(ctx, path)})

@@ -9,11 +9,11 @@ import (
 // Reacting submits jobs by what becomes of earlier ones: a search whose trials are jobs. One serves one run, and is called by one goroutine.
 type Reacting interface {
 	// Tell hands over what became of its jobs since the last call, by time and then by the order in which the jobs were submitted, and returns what is to be done at
-	// nowSeconds, in this order. The first call, when the run begins, has no results. It answers alike when it is told alike.
+	// nowSeconds, in this order. The first call, when the run begins, has no results. The same results get the same answers.
 	Tell(ctx context.Context, nowSeconds float64, results []Result) ([]Answer, error)
-	// Metric is the one whose reports it is told.
+	// Metric is the one whose reports it gets.
 	Metric() string
-	// Close lets go of what it holds, such as a process. It is called once, and nothing after it but what tells of the run.
+	// Close lets go of what it holds, such as a process. It is called once, and nothing after it but what describes the run.
 	Close() error
 }
 
@@ -47,7 +47,7 @@ const (
 	JobResumed                      // it runs again after that
 )
 
-// Ends reports whether nothing more is told of the job.
+// Ends reports whether nothing more is reported of the job.
 func (k ResultKind) Ends() bool { return k == JobFinished || k == JobEndedEarly || k == JobFailed }
 
 // Answer is something to be done. Of one for a job that has ended meanwhile nothing comes.

@@ -22,8 +22,8 @@ type Sample struct {
 	Load Load `config:"load" doc:"how dense the jobs come"`
 	// Tiers: how many of the jobs without a tier of service get one.
 	Tiers Tiers `config:"tiers" doc:"how many of the jobs without a tier of service get one"`
-	// Usage: what jobs need of their devices that do not tell.
-	Usage Usage `config:"usage" doc:"what jobs need of their devices that do not tell"`
+	// Usage: what jobs need of their devices that do not declare it.
+	Usage Usage `config:"usage" doc:"what jobs need of their devices if they do not declare it"`
 }
 
 // DefaultSample takes every job as it is.
@@ -52,7 +52,7 @@ func (s Sample) Apply(w *Workload, seed uint64) (*Workload, error) {
 		return nil, sampleProblem("", "the workload has no list of jobs to choose from: it submits them by what becomes of earlier ones", "leave it out")
 	}
 	if w.Open {
-		return nil, sampleProblem("", "the workload has no jobs of its own to choose from: they are submitted while the run goes on", "")
+		return nil, sampleProblem("", "the workload has no jobs of its own to choose from: they are submitted while the run is in progress", "")
 	}
 	jobs, span, err := s.Window.of(w.Jobs)
 	if err == nil {

@@ -41,8 +41,8 @@ func newSiaModel(p *siaProfile, batch int, fixed bool, slowdown float64) *siaMod
 		m.accelerators = append(m.accelerators, s.accelerator)
 	}
 	m.maxReplicas = max(min(profileMaxReplicas, m.batch.Max/m.batch.MinPerDevice), 1)
-	m.tellStepTimes()
-	m.tellTruth()
+	m.fillStepTimes()
+	m.fillTruth()
 	return m
 }
 
@@ -53,8 +53,8 @@ func (m *siaModel) limits(s *siaSpeeds) core.BatchSpec {
 	return b
 }
 
-// tellStepTimes fills in the step times at the requested batch.
-func (m *siaModel) tellStepTimes() {
+// fillStepTimes fills in the step times at the requested batch.
+func (m *siaModel) fillStepTimes() {
 	for i := range m.types {
 		s := &m.types[i]
 		most := min(m.maxReplicas, m.batch.Requested/s.least)
@@ -77,8 +77,8 @@ func (m *siaModel) tellStepTimes() {
 	}
 }
 
-// tellTruth tells what the profile holds of consolidated placements, at several batches each.
-func (m *siaModel) tellTruth() {
+// fillTruth says what the profile holds of consolidated placements, at several batches each.
+func (m *siaModel) fillTruth() {
 	m.truth = &core.Truth{}
 	if g, ok := m.gradients(m.trainings[0].batch, 0); ok {
 		m.truth.Gradients = core.Gradients{SquaredNorm: g.square, Variance: g.variance}

@@ -40,7 +40,7 @@ type SynergyRow struct {
 }
 
 // ReadSynergy reads a trace of the Synergy artifact: five columns without a header. Rows are in the order of the file. What is
-// wrong with it is told all at once, as core.Diagnostics.
+// wrong with it is reported together, as core.Diagnostics.
 func ReadSynergy(ctx context.Context, path string) ([]SynergyRow, error) {
 	in, err := openInput(ctx, path)
 	if err != nil {
@@ -110,7 +110,7 @@ type SynergyModel struct {
 const synergyMemoryPerDevice = 62.5
 
 // ReadSynergyModels reads the models of the Synergy artifact. Speeds are those of a row, or, where all its cells are empty, none. What
-// is wrong is told all at once, as core.Diagnostics.
+// is wrong is reported together, as core.Diagnostics.
 func ReadSynergyModels(ctx context.Context, path string) ([]SynergyModel, error) {
 	in, err := openInput(ctx, path)
 	if err != nil {

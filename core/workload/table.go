@@ -35,7 +35,7 @@ type columns struct {
 func (c *columns) all() []string { return slices.Concat(c.required, c.optional) }
 
 // table reads a strict CSV file row by row. A cell that is not what its reader asks for becomes a diagnostic, the row
-// is then not ok, and reading goes on, so that all problems are told at once. Blank lines hold no row.
+// is then not ok, and reading goes on, so that all problems are reported together. Blank lines hold no row.
 type table struct {
 	file     string
 	csv      *csv.Reader

@@ -15,7 +15,7 @@ type Trainer interface {
 	Training(phase int, c Running) (batch int, efficiency, samples float64, ok bool)
 }
 
-// Trainings tells how the jobs of a workload train where they run.
+// Trainings says how the jobs of a workload train where they run.
 type Trainings struct {
 	cluster *core.Cluster
 	jobs    JobsOf

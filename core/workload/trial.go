@@ -38,7 +38,7 @@ type TrialsConfig struct {
 	Application string
 	Batch       int // total batch that they ask for; 0 for the smallest that was measured
 	CurveBatch  int // of the training whose metric they report; 0 for Batch
-	// Adapts has a trial choose the best batch for its devices by itself, as each epoch begins, whatever it was told: so does the agent of Pollux.
+	// Adapts has a trial choose the best batch for its devices by itself, as each epoch begins, whatever the scheduler set: so does the agent of Pollux.
 	Adapts bool
 
 	Replicas, MaxReplicas int    // that their jobs ask for, and can use
@@ -52,7 +52,7 @@ type TrialShape struct {
 	Noise   float64 // added to all that it reports
 }
 
-// NewTrials reads the profile that trials go by. Problems with the config are told at once, with paths as in the config of the workload.
+// NewTrials reads the profile that trials go by. Problems with the config are reported together, with paths as in the config of the workload.
 func NewTrials(ctx context.Context, c TrialsConfig) (*Trials, core.Diagnostics, error) {
 	reader := profileReader{folder: c.Profiles}
 	names, err := reader.applications()

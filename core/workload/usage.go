@@ -7,19 +7,19 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Usage says at random what jobs need of their devices, those that do not tell: what policies go by that have jobs share devices. Each
+// Usage says at random what jobs need of their devices, where they do not declare it: what policies go by that have jobs share devices. Each
 // amount is drawn evenly between its bounds; one whose upper bound is 0 is left as it is.
 type Usage struct {
-	// LeastUtilisation: least part of a device that a replica keeps busy, of jobs that do not tell, a ratio from 0 to 1.
-	LeastUtilisation float64 `config:"least_utilisation" doc:"least part of a device that a replica keeps busy, of jobs that do not tell" min:"0" max:"1"`
+	// LeastUtilisation: least part of a device that a replica keeps busy, of jobs that do not declare it, a ratio from 0 to 1.
+	LeastUtilisation float64 `config:"least_utilisation" doc:"least part of a device that a replica keeps busy, of jobs that do not declare it" min:"0" max:"1"`
 	// MostUtilisation: most, a ratio from 0 to 1.
 	MostUtilisation float64 `config:"most_utilisation" doc:"most; 0 leaves it untold" min:"0" max:"1"`
-	// LeastDeviceMemoryGB: least memory of its device that a replica needs, of jobs that do not tell.
-	LeastDeviceMemoryGB float64 `config:"least_device_memory_gb" doc:"least memory of its device that a replica needs, of jobs that do not tell" min:"0"`
+	// LeastDeviceMemoryGB: least memory of its device that a replica needs, of jobs that do not declare it.
+	LeastDeviceMemoryGB float64 `config:"least_device_memory_gb" doc:"least memory of its device that a replica needs, of jobs that do not declare it" min:"0"`
 	// MostDeviceMemoryGB: most.
 	MostDeviceMemoryGB float64 `config:"most_device_memory_gb" doc:"most; 0 leaves it untold" min:"0"`
-	// LeastTolerance: least part of its speed alone that a job lets go for sharing devices, of jobs that do not tell, a ratio from 0 to 1.
-	LeastTolerance float64 `config:"least_tolerance" doc:"least part of its speed alone that a job lets go for sharing devices, of jobs that do not tell" min:"0" max:"1"`
+	// LeastTolerance: least part of its speed alone that a job lets go for sharing devices, of jobs that do not declare it, a ratio from 0 to 1.
+	LeastTolerance float64 `config:"least_tolerance" doc:"least part of its speed alone that a job lets go for sharing devices, of jobs that do not declare it" min:"0" max:"1"`
 	// MostTolerance: most, a ratio from 0 to 1.
 	MostTolerance float64 `config:"most_tolerance" doc:"most; 0 leaves it untold" min:"0" max:"1"`
 }

@@ -41,16 +41,16 @@ type Job struct {
 	Process Process       // what a real backend needs besides
 	At      core.Position // where the trace declares it
 
-	// What a trace tells of the job's length besides the truth, in seconds on the replicas it asks for; 0 for nothing.
+	// What a trace says about the job's length besides the truth, in seconds on the replicas it asks for; 0 for nothing.
 	LimitSeconds    float64 // at which it would have been ended
 	EstimateSeconds float64 // expected of it
 
-	told *told // what policies are told in the place of Spec; nil for Spec
+	told *knownWork // what policies are told in the place of Spec; nil for Spec
 
 	Observed Observed // how it went where it was recorded; no policy sees it
 }
 
-// Observed is how a job of a trace went where it was recorded; zero where the trace does not tell.
+// Observed is how a job of a trace went where it was recorded; zero where the trace does not say.
 type Observed struct {
 	// Started: whether it ever ran.
 	Started bool
@@ -105,7 +105,7 @@ type Running struct {
 	Tuning core.Tuning
 }
 
-// Accelerator is the type that all replicas run on, empty when it was not told; false when they run on several.
+// Accelerator is the type that all replicas run on, empty when it is unknown; false when they run on several.
 func (c *Running) Accelerator() (accelerator string, one bool) {
 	for i, other := range c.Accelerators {
 		if i > 0 && other != accelerator {

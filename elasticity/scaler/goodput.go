@@ -34,7 +34,7 @@ func NewGoodput() core.Factory[core.ClusterScaler] {
 	return core.NewFactory(core.Info{
 		Type:    "goodput",
 		Summary: "grows a pool while a further device is still worth its while",
-		Description: "Goes by the rates that the job elasticity tells: with goodput it grows as training becomes able to use large batches, " +
+		Description: "Goes by the rates that the job elasticity gives: with goodput it grows as training becomes able to use large batches, " +
 			"with throughput at once. Without jobs the pool goes back to its least.",
 		Source:       "Pollux, OSDI'21",
 		Capabilities: []core.Capability{core.CapabilityScaleCluster},

@@ -27,14 +27,14 @@ func (c ThroughputConfig) CheckCluster(k *core.Cluster) core.Diagnostics {
 // Source: Or, Zhang and Freedman, Resource Elasticity in Distributed Deep Learning (MLSys'20), the rule by efficiency with its
 // threshold of 0.1 and a step of one worker. Over the job elasticity throughput it goes by samples a second, as published.
 //
-// Deviations: rates are those that the job elasticity tells for the best division of the devices among all jobs, where the source
+// Deviations: rates are those that the job elasticity gives for the best division of the devices among all jobs, where the source
 // measures one job, so that a size is judged before it is tried; and a step is of nodes. Without jobs the pool goes back to its least.
 // O(jobs × devices × levels) for each of the three sizes looked at.
 func NewThroughput() core.Factory[core.ClusterScaler] {
 	return core.NewFactory(core.Info{
 		Type:    "throughput",
 		Summary: "grows a pool step by step while each adds enough",
-		Description: "Compares what the nodes of a step add with what nodes yield on average, by the rates that the job elasticity tells. " +
+		Description: "Compares what the nodes of a step add with what nodes yield on average, by the rates that the job elasticity gives. " +
 			"Without jobs the pool goes back to its least.",
 		Source:       "Or et al., MLSys'20",
 		Capabilities: []core.Capability{core.CapabilityScaleCluster},

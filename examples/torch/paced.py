@@ -1,7 +1,7 @@
 """A training whose steps take the time that a profile says, so that a small machine shows the schedule of a large one.
 
 It computes little, and waits for the rest of each pass. Gradients, statistics, progress, checkpoints and resizes are those of any training
-with quartet_torch; docs/profiles.md tells what a profile holds.
+with quartet_torch; docs/profiles.md says what a profile holds.
 """
 
 import os

@@ -50,7 +50,7 @@ class Text(Dataset):
 
 
 class Transformer(nn.Module):
-    """A transformer that tells the next byte."""
+    """A transformer that predicts the next byte."""
 
     def __init__(self, block, width=64, layers=2):
         super().__init__()

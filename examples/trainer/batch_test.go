@@ -84,7 +84,7 @@ func TestBatchGrowsWithNoise(t *testing.T) {
 				before := s.job.Tuning
 				now := s.tune(policy)
 				if !now.Equal(before) {
-					s.tell(agent.ToJob{Tuning: &agent.Tuning{
+					s.send(agent.ToJob{Tuning: &agent.Tuning{
 						BatchPerDevice: now.BatchPerDevice, AccumulationSteps: now.AccumulationSteps, LearningRateFactor: now.LearningRateFactor,
 					}})
 				}

@@ -43,7 +43,7 @@ func normal(r *rand.Rand, n int, scale float64) []float64 {
 	return x
 }
 
-// order tells which sample comes when: all of them, shuffled anew in each epoch. It depends on the seed only, so that a
+// order says which sample comes when: all of them, shuffled anew in each epoch. It depends on the seed only, so that a
 // training sees the same samples on any number of replicas.
 type order struct {
 	data  *data

@@ -78,7 +78,7 @@ func (s *scheduled) report() (agent.Report, core.Measurement) {
 	}
 }
 
-func (s *scheduled) tell(m agent.ToJob) {
+func (s *scheduled) send(m agent.ToJob) {
 	s.t.Helper()
 	if _, err := s.server.Send("train", m); err != nil {
 		s.t.Fatal(err)
@@ -87,7 +87,7 @@ func (s *scheduled) tell(m agent.ToJob) {
 
 // measure lets the training run with a batch until it reports of it.
 func (s *scheduled) measure(perDevice int) core.Measurement {
-	s.tell(agent.ToJob{Tuning: &agent.Tuning{BatchPerDevice: perDevice, LearningRateFactor: 1}})
+	s.send(agent.ToJob{Tuning: &agent.Tuning{BatchPerDevice: perDevice, LearningRateFactor: 1}})
 	for {
 		if r, m := s.report(); r.BatchPerDevice == perDevice {
 			return m
@@ -97,7 +97,7 @@ func (s *scheduled) measure(perDevice int) core.Measurement {
 
 func (s *scheduled) stop() {
 	s.t.Helper()
-	s.tell(agent.ToJob{Stop: &agent.Stop{GraceSeconds: killDelay.Seconds()}})
+	s.send(agent.ToJob{Stop: &agent.Stop{GraceSeconds: killDelay.Seconds()}})
 	go drain(s.server)
 	s.process.wantExit(s.t, s.process.Wait(), exitStopped)
 }

@@ -51,7 +51,7 @@ type options struct {
 
 var scalings = []goodput.ScalingRule{goodput.AdaScale, goodput.SquareRoot, goodput.Linear}
 
-// readOptions reads the command line. Everything that is wrong with it is told at once.
+// readOptions reads the command line. Everything that is wrong with it is reported together.
 func readOptions(args []string, usage io.Writer) (*options, error) {
 	o := &options{}
 	f := flag.NewFlagSet("trainer", flag.ContinueOnError)

@@ -299,9 +299,9 @@ func (w *window) add(pass, step time.Duration, loss float64) {
 	w.loss += loss
 }
 
-// tells reports whether the window is long enough for a report: it has steps enough that one of them may be disturbed,
+// isFull reports whether the window is long enough for a report: it has steps enough that one of them may be disturbed,
 // or there are few because they are long.
-func (w *window) tells(every time.Duration) bool {
+func (w *window) isFull(every time.Duration) bool {
 	const enough, patience = 3, 10
 	long := time.Since(w.since)
 	return len(w.step) >= enough && long >= every || len(w.step) > 0 && long >= patience*every
@@ -318,7 +318,7 @@ func (t *trainer) account(stopped bool) error {
 	if t.env.Rank != 0 {
 		return nil
 	}
-	if t.window.tells(t.o.ReportEvery) {
+	if t.window.isFull(t.o.ReportEvery) {
 		if err := t.report(); err != nil {
 			return err
 		}
@@ -383,7 +383,7 @@ func (o *orders) follow(c *agent.Client, stop func()) (end func()) {
 			select {
 			case <-over:
 				return
-			case <-c.Told():
+			case <-c.Received():
 			}
 			told := c.Poll()
 			o.mutex.Lock()

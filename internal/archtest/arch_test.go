@@ -73,7 +73,7 @@ var rooms = []room{
 		"admission/...", "allocation/...", "placement/...", "elasticity/...",
 	}},
 	// What compares and shows.
-	{"lab/report", []string{"core/metrics", "core/stats"}},
+	{"lab/report", []string{"core/metrics", "core/stats", "lab/report/vector"}},
 	{"lab/export", []string{"core", "core/metrics", "core/timeline"}},
 	{"lab/study", []string{".", "configs", "core", "core/metrics", "core/stats", "core/workload", "internal/yamlpos"}},
 	{"lab/advise", []string{".", "configs", "core", "core/metrics", "core/stats", "core/workload", "lab/study"}},
@@ -95,7 +95,7 @@ var rooms = []room{
 var onlyIn = []struct{ prefix, folder string }{
 	{"github.com/spf13/cobra", "cmd"},
 	{"github.com/olekukonko/tablewriter", "cmd"},
-	{"github.com/schollz/progressbar", "cmd"},
+	{"codeberg.org/go-pdf/fpdf", "lab/report/vector"},
 	{"github.com/spf13/viper", "configs"},
 	{"go.etcd.io/bbolt", "core/backend/local"},
 	{"github.com/NVIDIA/go-nvml", "core/backend/device"},

@@ -44,7 +44,7 @@ func (e *execution) attach() (err error) {
 	a := &e.attached
 	if e.Attach != nil {
 		*a, err = e.Attach(Session{
-			Config: e.Config, Cluster: e.cluster, Workload: e.jobs, Backend: e.counted, World: e.backend, State: e.state, Collector: e.collector,
+			Config: e.Config, Cluster: e.cluster, Workload: e.jobs, Backend: e.counted, OpenedBackend: e.backend, State: e.state, Collector: e.collector,
 			Stopwatch: e.stopwatch, Troubles: e.troubles, Tuning: tuningOf(e.reactive),
 		})
 		if err != nil {

@@ -25,7 +25,7 @@ const (
 	modulePath   = "github.com/quartet-sched/quartet"
 )
 
-// ReadBuild tells what the running program was built from.
+// ReadBuild returns what the running program was built from.
 func ReadBuild() Build {
 	b := Build{Version: unknownBuild, Commit: unknownBuild, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

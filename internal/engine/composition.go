@@ -32,7 +32,7 @@ type Composition struct {
 	Jobs *workload.Workload
 	// Log takes what components log; nil discards it.
 	Log *slog.Logger
-	// Stopwatch tells the time from any fixed moment. Without one the summary knows no wall time and no decision times, and
+	// Stopwatch returns the time from any fixed moment. Without one the summary knows no wall time and no decision times, and
 	// is the same whenever the run is repeated.
 	Stopwatch func() time.Duration
 	// Observers see every round.

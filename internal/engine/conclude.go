@@ -15,7 +15,7 @@ import (
 // conclude ends the policies and writes what the rounds came to, however they ended.
 func (e *execution) conclude(ctx context.Context, interrupted bool, failure error) (*Result, error) {
 	if interrupted && e.can.Memory != nil && e.can.Memory.Replaying() {
-		return nil, errors.Join(e.policies.close(true), errors.New("stopped while the rounds of an earlier scheduler were repeated: nothing was decided and no results are written; run it again to go on"))
+		return nil, errors.Join(e.policies.close(true), errors.New("stopped while the rounds of an earlier scheduler were repeated: nothing was decided and no results are written; run it again to resume"))
 	}
 	if e.can.GivesUp != nil && e.can.GivesUp.GaveUpReason() != "" {
 		e.note(e.can.GivesUp.GaveUpReason())
@@ -106,7 +106,7 @@ func (e *execution) closeBackend(r *Result, failure error) error {
 	}
 	running, err := e.can.Leaving.Leave()
 	if running > 0 {
-		e.note(fmt.Sprintf("%d jobs run on: run it again to go on with them, or with --fresh to stop them", running))
+		e.note(fmt.Sprintf("%d jobs run on: run it again to resume them, or with --fresh to stop them", running))
 	}
 	return err
 }

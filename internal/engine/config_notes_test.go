@@ -159,7 +159,7 @@ func TestSettingsThatDoNothingAreNoted(t *testing.T) {
 		"whole devices as fast as ever": {fifo, []string{"backend.config.co_location.model=none"}, nil},
 		"cells that nobody keeps": {
 			"pipeline: {admission: [{type: virtual_clusters, config: {" + cells + "}}], allocation: {type: fifo}, placement: {type: first_fit}}\n", nil,
-			[]string{`notes.yaml:4:25: pipeline.admission[0].type: "admission/virtual_clusters" admits jobs to cells that nobody keeps for them: "placement/first_fit" seats them anywhere; take the placement cells, with the same tenants`},
+			[]string{`notes.yaml:4:25: pipeline.admission[0].type: "admission/virtual_clusters" admits jobs to cells that no placement reserves for them: "placement/first_fit" seats them anywhere; take the placement cells, with the same tenants`},
 		},
 		"a level larger than the cluster": {
 			"pipeline: {admission: [{type: virtual_clusters, config: {" + zone + "}}], allocation: {type: fifo}, placement: {type: cells, config: {" + zone + "}}}\n", nil,

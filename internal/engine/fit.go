@@ -147,7 +147,7 @@ func respondToAll(
 	if err != nil {
 		return err
 	}
-	defer func() { _ = discardPolicy(elasticity.Policy) }() // the run tells what goes wrong with its own
+	defer func() { _ = discardPolicy(elasticity.Policy) }() // the run says what goes wrong with its own
 	view := core.View{
 		Round: 1, IntervalSeconds: c.Round.Options().IntervalSeconds, OnEvents: c.Round.OnEvents, Cluster: cluster, Devices: cluster.UsableDevices(),
 		Jobs: make([]*core.Job, len(w.Jobs)),
@@ -177,7 +177,7 @@ func respondToAll(
 	return nil
 }
 
-// Misfit tells of a job that needs more devices than there are for it.
+// Misfit describes a job that needs more devices than there are for it.
 func Misfit(job *workload.Job, cluster *core.Cluster, need, capacity int) core.Diagnostic {
 	spec := &job.Spec
 	d := core.Diagnostic{

@@ -179,7 +179,7 @@ func (e *execution) held(dir string) (difference string, same bool, err error) {
 }
 
 // goingOn is how a simulation differs from a run on real machines that was killed, or just begins.
-const goingOn = `one on real machines, which "quartet run" goes on with`
+const goingOn = `one on real machines, which "quartet run" resumes`
 
 // goesOn reports whether a folder has what a run on real machines goes on with.
 func goesOn(dir string) bool {

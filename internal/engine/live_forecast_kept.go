@@ -106,7 +106,7 @@ func (f *liveForecast) learn(r *core.Report) error {
 		case r.Repeated:
 			return nil
 		default: // rounds were lost that it knows of
-			k.log("how good earlier forecasts were is unknown: it is learned anew", fmt.Errorf("it knows of round %d, and the run goes on with %d", k.known, r.View.Round))
+			k.log("how good earlier forecasts were is unknown: it is learned anew", fmt.Errorf("it knows of round %d, and the run continues with %d", k.known, r.View.Round))
 			k.known, k.round, k.some = 0, 0, false
 			f.forecaster = newForecaster(f.seed)
 		}

@@ -38,7 +38,7 @@ type Manifest struct {
 // Plugin names a plugin and its content.
 type Plugin struct {
 	Name    string `json:"name"`    // as configs name it
-	Version string `json:"version"` // as the plugin tells it
+	Version string `json:"version"` // as the plugin reports it
 	SHA256  string `json:"sha256"`  // of its program, hex
 }
 

@@ -16,7 +16,7 @@ import (
 func measured(c *configs.Config, w *workload.Workload) (metrics.Window, error) {
 	m := &c.Measure
 	if w.React != nil && !m.Whole() {
-		return metrics.Window{}, core.Diagnostics{{Path: "measure", Summary: "the workload submits jobs by what becomes of earlier ones: nobody knows how many there will be", Hint: "leave it out"}}
+		return metrics.Window{}, core.Diagnostics{{Path: "measure", Summary: "the workload submits jobs by what becomes of earlier ones: how many there will be is unknown", Hint: "leave it out"}}
 	}
 	jobs := len(w.Jobs)
 	window := metrics.Window{First: core.JobID(m.FirstJob), Last: core.JobID(m.LastJob)}

@@ -90,7 +90,7 @@ func TestJobsThatRestartForEverAreTold(t *testing.T) {
 		})
 	}
 	if told < 20 {
-		t.Errorf("told %d times: nothing was tried", told)
+		t.Errorf("got %d times: nothing was tried", told)
 	}
 }
 
@@ -142,11 +142,11 @@ func TestTurnsShorterThanAStart(t *testing.T) {
 			s.Backend.Config = tc.backend
 			got := turnsNoted(doortest.Compose(t, quartet.Builtins(), s))
 			if (got == "") != (tc.want == nil) {
-				t.Fatalf("told %q", got)
+				t.Fatalf("got %q", got)
 			}
 			for _, part := range tc.want {
 				if !strings.Contains(got, part) {
-					t.Errorf("told %q, want %q in it", got, part)
+					t.Errorf("got %q, want %q in it", got, part)
 				}
 			}
 		})

@@ -37,7 +37,7 @@ func (e *execution) react(ctx context.Context) (workload.Reacting, error) {
 	if e.can.Memory != nil && e.can.Memory.Replaying() {
 		if info, err := os.Stat(record); err != nil || info.Size() == 0 {
 			return nil, core.Diagnostics{{
-				Position: core.Position{File: record}, Summary: "is missing or empty, and the run that is to go on has asked its search before: nobody knows what it answered",
+				Position: core.Position{File: record}, Summary: "is missing or empty, and the run to resume has asked its search before: what it answered is unknown",
 				Hint: "put it back from a copy, or begin anew with --fresh",
 			}}
 		}
@@ -75,7 +75,7 @@ func (e *execution) jobsOf() workload.JobsOf {
 	return e.jobs
 }
 
-// tuningOf tells what a search has come to; nil for a workload that is none.
+// tuningOf says what a search has come to; nil for a workload that is none.
 func tuningOf(w workload.Reacting) func() *metrics.Tuning {
 	if t, ok := w.(interface{ Summary() *metrics.Tuning }); ok {
 		return t.Summary

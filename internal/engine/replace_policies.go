@@ -118,7 +118,7 @@ func (e *execution) takeover(p *policies, pipeline *core.Pipeline) Takeover {
 	return func(ctx context.Context, wanted *configs.Config) error {
 		now := p.inForce()
 		if len(now.Alternatives) > 0 {
-			return problem("synthesizer", "chooses between compositions while the run goes on", "other policies take effect when the run is stopped and run again: its jobs go on")
+			return problem("synthesizer", "chooses between compositions while the run is in progress", "other policies take effect when the run is stopped and run again: its jobs continue")
 		}
 		before, err := identityOf(now, e.jobs)
 		if err != nil {
@@ -129,7 +129,7 @@ func (e *execution) takeover(p *policies, pipeline *core.Pipeline) Takeover {
 			return err
 		}
 		if same, err := identityOf(withPolicies(wanted, now), e.jobs); err != nil || same != before {
-			return errors.Join(err, problem("", "changes more than policies and rounds", "the cluster, the backend and the workload take effect when the run is stopped and run again: its jobs go on"))
+			return errors.Join(err, problem("", "changes more than policies and rounds", "the cluster, the backend and the workload take effect when the run is stopped and run again: its jobs continue"))
 		}
 		next := withPolicies(now, wanted)
 		if err := (&Composition{Config: next, Log: e.Log, Note: e.Note}).checkFit(ctx, &cluster, e.jobs.Foreseen()); err != nil {

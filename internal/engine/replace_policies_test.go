@@ -169,7 +169,7 @@ func (l *living) begin(allocation string) quartet.Takeover {
 		l.ended <- r
 	}()
 	take := <-l.take
-	if _, err := l.session.World.(backend.Operated).Submit(ctx, backend.JobFile{Name: "jobs.yaml", Text: []byte("version: 1\njobs:\n- {name: a, command: [a]}\n")}); err != nil {
+	if _, err := l.session.OpenedBackend.(backend.Operated).Submit(ctx, backend.JobFile{Name: "jobs.yaml", Text: []byte("version: 1\njobs:\n- {name: a, command: [a]}\n")}); err != nil {
 		l.t.Fatal(err)
 	}
 	<-l.rounds

@@ -53,16 +53,16 @@ func (c *Composition) Run(ctx context.Context) (*Result, error) {
 
 // Session is a run that is about to begin.
 type Session struct {
-	Config    *configs.Config          // of the run
-	Cluster   *core.Cluster            // as the run begins
-	Workload  *workload.Workload       // jobs of the run, as far as they are known
-	Backend   core.Backend             // as the pipeline sees it
-	World     core.Backend             // as it was opened
-	State     string                   // folder that holds the state of a run on real machines
-	Collector *metrics.Collector       // measures the run
-	Stopwatch func() time.Duration     // time since the run began
-	Troubles  func() []metrics.Trouble // lists the plugins that failed so far
-	Tuning    func() *metrics.Tuning   // what a search for hyper-parameters has come to; nil where there is none
+	Config        *configs.Config          // of the run
+	Cluster       *core.Cluster            // as the run begins
+	Workload      *workload.Workload       // jobs of the run, as far as they are known
+	Backend       core.Backend             // as the pipeline sees it
+	OpenedBackend core.Backend             // as it was opened
+	State         string                   // folder that holds the state of a run on real machines
+	Collector     *metrics.Collector       // measures the run
+	Stopwatch     func() time.Duration     // time since the run began
+	Troubles      func() []metrics.Trouble // lists the plugins that failed so far
+	Tuning        func() *metrics.Tuning   // what a search for hyper-parameters has come to; nil where there is none
 }
 
 // Attachment is what stands between the pipeline and what it works with, for watching a run and giving it orders. The zero value leaves the run alone.

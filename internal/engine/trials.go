@@ -26,7 +26,7 @@ func (c *Composition) noteTrials(w *workload.Workload) {
 	}
 	for _, a := range c.Admission {
 		if slices.Contains(ofTrials, a.Factory.Type) {
-			c.note(fmt.Sprintf("%q judges nobody: none of %d jobs is a trial of an experiment", a.ID, len(w.Jobs)))
+			c.note(fmt.Sprintf("%q judges no job: none of %d jobs is a trial of an experiment", a.ID, len(w.Jobs)))
 		}
 	}
 }
@@ -45,7 +45,7 @@ func (c *Composition) noteMetrics(metric, goal string) {
 		}
 		wanted, _ := settings["goal"].(string)
 		if its := admission.Goal(wanted, metric); its != goal {
-			c.note(fmt.Sprintf("%q judges trials otherwise than the search: it is to %s %q, and the search to %s it; set the goal of both", a.ID, its, metric, goal))
+			c.note(fmt.Sprintf("%q judges trials differently from the search: it should %s %q, and the search should %s it; set the goal of both", a.ID, its, metric, goal))
 		}
 	}
 }

@@ -73,9 +73,9 @@ func (t *Twin) recall(can backend.Abilities) {
 	}
 	ended := can.Recalling.Ended()
 	t.Model.Recall(ended)
-	known := "no job that ended is still there to tell how long others take"
+	known := "no job that ended is still there to show how long others take"
 	if len(ended) > 0 {
-		known = fmt.Sprintf("of jobs that ended %d are still there and tell how long others take", len(ended))
+		known = fmt.Sprintf("jobs that ended and are still there: %d; they show how long others take", len(ended))
 	}
 	t.notes = append(t.notes, known, "how often nodes fail, how long starts take and what jobs measured is not kept: here no node fails, and starts take as long as a simulation has them by default")
 }
@@ -224,7 +224,7 @@ func (t *Twin) choiceNotes() []string {
 	if len(a) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%q is taken to decide from now on: when other candidates of the synthesizer take over is not foreseen", a[t.deciding].Name)}
+	return []string{fmt.Sprintf("%q is taken to decide from now on: when other candidates of the synthesizer take over is not forecast", a[t.deciding].Name)}
 }
 
 // PoliciesOf are second instances of the policies of a config, which keep nothing of what they learn.

@@ -56,7 +56,7 @@ const (
 )
 
 // Build compiles the programs of a module into a folder, unless what is there was built of the same. It takes some seven minutes
-// on two cores the first time, and seconds when the compiler remembers. It tells what it does.
+// on two cores the first time, and seconds when the compiler remembers. It logs what it does.
 func Build(ctx context.Context, module, bin string, progress io.Writer) error {
 	stamp, err := stampOf(module)
 	if err != nil {

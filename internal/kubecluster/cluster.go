@@ -207,7 +207,7 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 	}
 }
 
-// Kill ends a program by SIGKILL. It is not to be there afterwards, and has not been told.
+// Kill ends a program by SIGKILL. The program gets no warning, and is gone afterwards.
 func (c *Cluster) Kill(name string) error { return c.Processes[name].kill() }
 
 // Restart starts a program that was killed.

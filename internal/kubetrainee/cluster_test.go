@@ -261,7 +261,7 @@ func (r *rig) until(t *testing.T, want func(agent.Event) bool) agent.Event {
 	}
 }
 
-func (r *rig) tell(t *testing.T, job, member string, m agent.ToJob) {
+func (r *rig) send(t *testing.T, job, member string, m agent.ToJob) {
 	t.Helper()
 	n, err := r.server.SendTo(job, member, m)
 	if n != 1 || err != nil {
@@ -334,14 +334,14 @@ func (r *rig) throughWorlds(t *testing.T) {
 	if e := r.until(t, func(e agent.Event) bool { return e.Member == second && e.Hello != nil }); !e.Hello.Worlds {
 		t.Error("it takes no other world")
 	}
-	r.tell(t, "elastic", second, agent.ToJob{World: &agent.World{Generation: 1, Rank: 1, Replicas: 2, Nodes: 2, Address: old}})
-	r.tell(t, "elastic", old, agent.ToJob{World: &agent.World{Generation: 1, Rank: 0, Replicas: 2, Nodes: 2, Address: old}})
+	r.send(t, "elastic", second, agent.ToJob{World: &agent.World{Generation: 1, Rank: 1, Replicas: 2, Nodes: 2, Address: old}})
+	r.send(t, "elastic", old, agent.ToJob{World: &agent.World{Generation: 1, Rank: 0, Replicas: 2, Nodes: 2, Address: old}})
 	both := r.until(t, report("elastic", func(r agent.Report) bool { return r.Replicas == 2 }))
 	if both.Report.Nodes != 2 || both.Report.Progress < before {
 		t.Errorf("after %v: %+v", before, both.Report)
 	}
-	r.tell(t, "elastic", old, agent.ToJob{World: &agent.World{Generation: 2, Replicas: 1, Nodes: 1, Address: old}})
-	r.tell(t, "elastic", second, agent.ToJob{Stop: &agent.Stop{GraceSeconds: 5}})
+	r.send(t, "elastic", old, agent.ToJob{World: &agent.World{Generation: 2, Replicas: 1, Nodes: 1, Address: old}})
+	r.send(t, "elastic", second, agent.ToJob{Stop: &agent.Stop{GraceSeconds: 5}})
 	alone := r.until(t, report("elastic", func(r agent.Report) bool { return r.Replicas == 1 }))
 	if alone.Report.Progress < both.Report.Progress {
 		t.Errorf("lost: %v after %v", alone.Report.Progress, both.Report.Progress)
@@ -350,7 +350,7 @@ func (r *rig) throughWorlds(t *testing.T) {
 		t.Errorf("the member that left: %s with %d", phase, exit)
 	}
 	last := r.until(t, report("elastic", func(r agent.Report) bool { return r.Progress > alone.Report.Progress })).Report.Progress
-	r.tell(t, "elastic", old, agent.ToJob{Stop: &agent.Stop{GraceSeconds: 5}})
+	r.send(t, "elastic", old, agent.ToJob{Stop: &agent.Stop{GraceSeconds: 5}})
 	done := false
 	r.until(t, func(e agent.Event) bool {
 		done = done || e.Done != nil
@@ -407,7 +407,7 @@ func (r *rig) outage(t *testing.T) {
 	before := r.until(t, report("outage", whatever)).Report.Progress
 	must(t, r.cluster.Kill("kube-apiserver"))
 	after := r.until(t, report("outage", func(r agent.Report) bool { return r.Progress > before+1 })).Report.Progress
-	r.tell(t, "outage", name, agent.ToJob{Stop: &agent.Stop{GraceSeconds: 5}}) // whose end it cannot write down
+	r.send(t, "outage", name, agent.ToJob{Stop: &agent.Stop{GraceSeconds: 5}}) // whose end it cannot write down
 	r.until(t, func(e agent.Event) bool { return e.Member == name && e.Gone })
 	if r.saved["outage"] < after {
 		t.Errorf("stopped after %v, with %v saved", after, r.saved["outage"])

@@ -303,7 +303,7 @@ func (t *trainee) hear(a *actor) {
 	told := a.client.Poll()
 	tr := t.trainings[a.pod.run()]
 	if told.World != nil {
-		tr.tell(a.member, *told.World)
+		tr.send(a.member, *told.World)
 	}
 	if told.Tuning != nil {
 		tr.told = told.Tuning

@@ -144,8 +144,8 @@ func (t *training) whole() bool {
 	return t.world.Replicas > 0 && present >= t.world.Replicas
 }
 
-// tell hands a member what its scheduler said of the world.
-func (t *training) tell(m *member, w agent.World) {
+// send hands a member what its scheduler said of the world.
+func (t *training) send(m *member, w agent.World) {
 	if w.Generation < t.world.Generation || w.Generation < m.generation {
 		return // it was overtaken
 	}

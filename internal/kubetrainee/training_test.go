@@ -113,15 +113,15 @@ func TestWorldChanges(t *testing.T) {
 	step("alone", 1)
 	tr.members["young"] = young
 	step("with another that is not of the world yet", 1)
-	tr.tell(old, agent.World{Generation: 1, Replicas: 2, Nodes: 2})
+	tr.send(old, agent.World{Generation: 1, Replicas: 2, Nodes: 2})
 	step("half of the world knows of it", 0)
-	tr.tell(young, agent.World{Generation: 1, Rank: 1, Replicas: 2, Nodes: 2})
+	tr.send(young, agent.World{Generation: 1, Rank: 1, Replicas: 2, Nodes: 2})
 	step("both", 2)
-	tr.tell(old, agent.World{Generation: 0, Replicas: 5, Nodes: 1})
+	tr.send(old, agent.World{Generation: 0, Replicas: 5, Nodes: 1})
 	step("told of a world that is past", 2)
 	delete(tr.members, "old")
 	step("the other is gone", 0)
-	tr.tell(young, agent.World{Generation: 2, Rank: 0, Replicas: 1, Nodes: 1})
+	tr.send(young, agent.World{Generation: 2, Rank: 0, Replicas: 1, Nodes: 1})
 	step("alone again", 1)
 }
 
@@ -141,7 +141,7 @@ func TestProgressNeverFalls(t *testing.T) {
 			"tell": func(t *rapid.T) {
 				if m := tr.members[rapid.SampledFrom(names).Draw(t, "name")]; m != nil {
 					n := rapid.IntRange(1, 3).Draw(t, "replicas")
-					tr.tell(m, agent.World{Generation: rapid.Int64Range(0, 9).Draw(t, "generation"), Replicas: n, Nodes: 1})
+					tr.send(m, agent.World{Generation: rapid.Int64Range(0, 9).Draw(t, "generation"), Replicas: n, Nodes: 1})
 				}
 			},
 			"step": func(t *rapid.T) {
@@ -197,8 +197,8 @@ func TestTrainingByAProfile(t *testing.T) {
 	tr.step(3) // less than a device takes: it goes on as before
 	two := &member{size: 1, rank: 2, replicas: 3, nodes: 2}
 	tr.members["two"] = two
-	tr.tell(one, agent.World{Generation: 1, Replicas: 3, Nodes: 2})
-	tr.tell(two, agent.World{Generation: 1, Rank: 2, Replicas: 3, Nodes: 2})
+	tr.send(one, agent.World{Generation: 1, Replicas: 3, Nodes: 2})
+	tr.send(two, agent.World{Generation: 1, Rank: 2, Replicas: 3, Nodes: 2})
 	tr.told = &agent.Tuning{BatchPerDevice: 10, AccumulationSteps: 1}
 	tr.step(8) // 2 s, and 2 s and 4 s for 60 samples
 	sixty := 4 / (3/6.0 + 1)

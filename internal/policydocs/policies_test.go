@@ -52,7 +52,7 @@ func page() string {
 Every built-in policy: the type that a config names, its idea, the publication it comes from, the file its code begins in, a shipped
 config that runs or reproduces it, and how exactly. *Job for job* means that every job completes when it does in the reference.
 Figures in brackets are the published ones. "Not compared" is meant literally: no test holds the policy against published figures.
-` + "`quartet policy describe STAGE/TYPE`" + ` tells the settings of each.
+` + "`quartet policy describe STAGE/TYPE`" + ` lists the settings of each.
 
 This page is written from the catalogue by ` + "`go test ./internal/policydocs -update`" + `.
 `)

@@ -8,5 +8,5 @@ import (
 )
 
 func peer(*net.UnixConn) (int, error) {
-	return 0, errors.New("this system does not tell who is at the other end of a socket; Quartet asks Linux only")
+	return 0, errors.New("this system does not report the user at the other end of a socket; Quartet supports that on Linux only")
 }

@@ -107,7 +107,7 @@ func Dial(ctx context.Context, path string) (*net.UnixConn, error) {
 	return socket, nil
 }
 
-// Guard is a listener that hangs up on everybody but this user and root. Refused is told of each of them, and may be nil.
+// Guard is a listener that hangs up on everybody but this user and root. Refused is called for each of them, and may be nil.
 func Guard(l *net.UnixListener, refused func(error)) net.Listener {
 	return &guard{UnixListener: l, refused: refused}
 }

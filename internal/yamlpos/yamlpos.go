@@ -162,7 +162,7 @@ func newSyntaxError(err error) *SyntaxError {
 	return e
 }
 
-// Diagnostics tells of each line.
+// Diagnostics describes each line.
 func (e *SyntaxError) Diagnostics(file string) core.Diagnostics {
 	var problems core.Diagnostics
 	for _, line := range e.Lines {

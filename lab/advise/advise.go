@@ -34,7 +34,7 @@ type Options struct {
 	Jobs     int    // of a window
 	FirstJob int    // of the first window
 	Seed     uint64 // seed of the workload, of estimates and of every run
-	// Estimate sets what policies are told of the work of a job; nil for what the trace tells.
+	// Estimate sets what policies know about the work of a job; nil for what the trace says.
 	Estimate any
 
 	Study study.Options // how runs are carried out and stored
@@ -416,7 +416,7 @@ func (a *adviser) outcome(rows []study.Row, c Cell) Outcome {
 	return o
 }
 
-// allFailed tells why no candidate is left.
+// allFailed says why no candidate is left.
 func (a *adviser) allFailed() error {
 	var errs []error
 	for _, out := range a.race.Out {

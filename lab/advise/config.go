@@ -25,7 +25,7 @@ func (a *adviser) conclude() error {
 			equal = equal && ad.Finalists[i].HeldOut.Equal
 		}
 		if equal {
-			a.note("the finalists are equal in every held-out window: this trace does not tell them apart on this cluster")
+			a.note("the finalists are equal in every held-out window: this trace does not separate them on this cluster")
 		}
 	}
 	item := &a.Candidates[chosen]

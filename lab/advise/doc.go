@@ -5,6 +5,6 @@
 // package study: every run is kept, and what is chosen depends on the trace, the candidates and the program only.
 //
 // The idea is that of Jamieson and Talwalkar, Non-stochastic best arm identification (AISTATS 2016). Here windows are common to the
-// candidates, so that differences are paired; those that offer the most load come first, for they tell candidates apart; and
+// candidates, so that differences are paired; those that offer the most load come first, for they separate candidates; and
 // candidates whose outcomes are equal to the bit take one place together.
 package advise

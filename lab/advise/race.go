@@ -29,7 +29,7 @@ type Cell struct {
 	Window    int // index of the window
 } // index of the candidate and of the window
 
-// Race chooses among candidates by successive halving. Ask and Tell take turns until Ask has no more cells.
+// Race chooses among candidates by successive halving. Ask and Report take turns until Ask has no more cells.
 type Race struct {
 	limits []Limit
 	order  []int // windows, in the order in which they are taken
@@ -41,7 +41,7 @@ type Race struct {
 	Out   []Leaving   // candidates that left, in the order in which they did
 }
 
-// Leaving tells when and why a candidate left a race.
+// Leaving says when and why a candidate left a race.
 type Leaving struct {
 	Candidate int    // index of the candidate
 	Windows   int    // it was run on

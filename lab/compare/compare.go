@@ -52,7 +52,7 @@ type Other struct {
 
 // Ends adds up how jobs ended over all pairs.
 type Ends struct {
-	Unknown             int      // pairs of which jobs.csv does not tell
+	Unknown             int      // pairs that jobs.csv does not give
 	OnlyBase, OnlyOther []string // names of jobs that completed on one side only
 	LeftBase, LeftOther int      // jobs that did not complete
 }
@@ -118,10 +118,10 @@ func Compare(base *Side, others []*Side, c Choice) (*Result, error) {
 	return r, nil
 }
 
-// mostTold is how many differences of inputs a refusal lists.
-const mostTold = 10
+// mostListed is how many differences of inputs a refusal lists.
+const mostListed = 10
 
-// refuse tells why two sides cannot be compared.
+// refuse says why two sides cannot be compared.
 func (o *Other) refuse(base *Side, why string) core.Diagnostics {
 	var texts []string
 	for _, d := range o.Inputs {
@@ -133,8 +133,8 @@ func (o *Other) refuse(base *Side, why string) core.Diagnostics {
 	if why != "" {
 		texts = slices.Insert(texts, 0, why)
 	}
-	if more := len(texts) - mostTold; more > 0 {
-		texts = append(texts[:mostTold], fmt.Sprintf("and %d more", more))
+	if more := len(texts) - mostListed; more > 0 {
+		texts = append(texts[:mostListed], fmt.Sprintf("and %d more", more))
 	}
 	for i := range texts {
 		texts[i] = clean(texts[i])

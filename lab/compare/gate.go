@@ -79,7 +79,7 @@ func (r *Result) Judge(thresholds []Threshold, strict bool) ([]Verdict, error) {
 	for _, s := range r.sides() {
 		for _, run := range s.Runs {
 			if run.Interrupted {
-				found = append(found, core.Diagnostic{Position: core.Position{File: clean(run.Label)}, Summary: "the run was interrupted: it cannot be judged", Hint: "let it go on to its end"})
+				found = append(found, core.Diagnostic{Position: core.Position{File: clean(run.Label)}, Summary: "the run was interrupted: it cannot be judged", Hint: "let it run to its end"})
 			}
 		}
 	}

@@ -156,7 +156,7 @@ func readRun(dir string, o Options) (*Run, error) {
 	case errors.Is(err, fs.ErrNotExist) && goesOn(dir):
 		return nil, problem(dir, "the run has not ended, or was killed: it has no "+quartet.ManifestFile+" yet", "wait until it has ended")
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, problem(dir, quartet.ManifestFile+" is not there", "without it nobody knows which run this is")
+		return nil, problem(dir, quartet.ManifestFile+" is not there", "without it the run cannot be identified")
 	case err != nil:
 		return nil, problem(filepath.Join(dir, quartet.ManifestFile), err.Error(), "")
 	case m.Schema != quartet.ManifestSchema:
@@ -164,7 +164,7 @@ func readRun(dir string, o Options) (*Run, error) {
 	case m.Failed != "":
 		return nil, problem(dir, "the run failed: "+m.Failed, "only a run that ended can be compared")
 	case m.Config == "":
-		return nil, problem(filepath.Join(dir, quartet.ManifestFile), "holds no config", "nobody knows what was run")
+		return nil, problem(filepath.Join(dir, quartet.ManifestFile), "holds no config", "what was run is unknown")
 	}
 	r := &Run{
 		Label: dir, Seed: m.Seed, Inputs: m.Inputs, Plugins: m.Plugins,

@@ -36,7 +36,7 @@ func TestRefusalsAreShort(t *testing.T) {
 			o.Unpaired = append(o.Unpaired, fmt.Sprintf("run %d", i))
 		}
 		text := o.refuse(&Side{Label: "a"}, "").Error()
-		if got := strings.Count(text, "has no partner"); got != min(n, mostTold) {
+		if got := strings.Count(text, "has no partner"); got != min(n, mostListed) {
 			t.Errorf("%d differences: %d are listed", n, got)
 		}
 		if told := strings.Contains(text, " more"); told != (more != "") || !strings.Contains(text, more) {

@@ -14,7 +14,7 @@ import (
 	"github.com/quartet-sched/quartet/core/timeline"
 )
 
-// Run is what the files of a run tell of its timeline.
+// Run is what the files of a run hold about its timeline.
 type Run struct {
 	Name  string                // name of the run
 	Jobs  []metrics.Job         // by JobID

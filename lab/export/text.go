@@ -71,7 +71,7 @@ const (
 
 // SWF writes a line for each job in the Standard Workload Format, version 2.2. Times are rounded to whole seconds, as the format
 // asks; a processor is a device, which two jobs may have at a time where devices are shared. The run time is the time with devices: what a job waited after it lost them is in neither the
-// run time nor the wait. A job whose devices changed has the number that comes nearest to its mean. What a run does not tell is -1.
+// run time nor the wait. A job whose devices changed has the number that comes nearest to its mean. What a run does not know is -1.
 //
 // Source: Feitelson, Parallel Workloads Archive.
 func SWF(w io.Writer, r *Run) error {

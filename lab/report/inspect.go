@@ -20,7 +20,7 @@ var shownColumns = map[string]string{
 	"reports.csv":    "job at_s step value | metric",
 }
 
-// inspect tells which columns of a file a page lacks, and which cells of them are no numbers, unless that was told. It is done when
+// inspect says which columns of a file a page lacks, and which cells of them are no numbers, unless that was told. It is done when
 // the file is read: to write a page changes nothing.
 func (r *Run) inspect(name string, t *table) {
 	if t == nil || len(t.names) == 0 {

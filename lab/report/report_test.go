@@ -111,7 +111,7 @@ func TestPageRepeatsAndTellsWhatIsWrong(t *testing.T) {
 		files fstest.MapFS
 		want  []string
 	}{
-		"whole":         {small(), []string{"quartet simulate --from runs/small/manifest.json", "2 t4 on 1 node, 2 v100 on 2 nodes", "1 job never got devices", "too low to tell"}},
+		"whole":         {small(), []string{"quartet simulate --from runs/small/manifest.json", "2 t4 on 1 node, 2 v100 on 2 nodes", "1 job never got devices", "too low to compare"}},
 		"no jobs":       {with(func(f fstest.MapFS) { f["jobs.csv"].Data = []byte(jobsHeader); delete(f, "decisions.jsonl") }), []string{"The run has no jobs.", "decisions.jsonl is not there."}},
 		"one job":       {with(func(f fstest.MapFS) { f["jobs.csv"].Data = []byte(jobsHeader + "0,a,,0,0,1,1,0,1,0,1,completed\n") }), []string{"of 1 job is"}},
 		"only jobs":     {files(map[string]string{"jobs.csv": jobsHeader + "0,a,,0,0,1,1,0,1,0,1,completed\n"}), []string{"manifest.json is not there.", "summary.json is not there."}},

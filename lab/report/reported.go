@@ -15,15 +15,15 @@ const (
 	mostTrialRow = 500     // rows of a table
 )
 
-// told is what a job reported of a metric, by ascending step: a step that was told again took back what was told from it on.
-type told struct {
+// metricSeries is what a job reported of a metric, by ascending step: a step that was told again took back what was told from it on.
+type metricSeries struct {
 	job         int // row of jobs.csv
 	metric      int // of those that were reported, in the order in which they were first told
 	step, value []float64
 	low, high   int // places of the least and the largest value
 }
 
-func (t *told) add(step, value float64) {
+func (t *metricSeries) add(step, value float64) {
 	n := len(t.step)
 	for n > 0 && t.step[n-1] >= step {
 		n--
@@ -31,10 +31,10 @@ func (t *told) add(step, value float64) {
 	t.step, t.value = append(t.step[:n], step), append(t.value[:n], value)
 }
 
-func (t *told) last() float64 { return t.step[len(t.step)-1] }
+func (t *metricSeries) last() float64 { return t.step[len(t.step)-1] }
 
 // thinned is every so manyth point, and the last.
-func (t *told) thinned(every int) (step, value []float64) {
+func (t *metricSeries) thinned(every int) (step, value []float64) {
 	if every < 2 {
 		return t.step, t.value
 	}
@@ -70,13 +70,13 @@ func (r *Run) readReports() {
 		}
 		k, some := at[key{row, metric}]
 		if !some {
-			k = len(r.told)
-			at[key{row, metric}], r.told = k, append(r.told, told{job: row, metric: metric})
+			k = len(r.reported)
+			at[key{row, metric}], r.reported = k, append(r.reported, metricSeries{job: row, metric: metric})
 		}
-		r.told[k].add(step[i], value[i])
+		r.reported[k].add(step[i], value[i])
 	}
-	for k := range r.told {
-		t := &r.told[k]
+	for k := range r.reported {
+		t := &r.reported[k]
 		for i, v := range t.value {
 			if v < t.value[t.low] {
 				t.low = i
@@ -86,7 +86,7 @@ func (r *Run) readReports() {
 			}
 		}
 	}
-	slices.SortFunc(r.told, func(a, b told) int {
+	slices.SortFunc(r.reported, func(a, b metricSeries) int {
 		return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.metric, b.metric))
 	})
 }
@@ -96,17 +96,17 @@ func (r *Run) packReports(p *pack) {
 	if slices.ContainsFunc(r.Jobs.experiment, func(name string) bool { return name != "" }) {
 		p.dictionary("experiments", "jobs.experiment", r.trials())
 	}
-	if len(r.told) == 0 {
+	if len(r.reported) == 0 {
 		return
 	}
 	all := 0
-	for k := range r.told {
-		all += len(r.told[k].step)
+	for k := range r.reported {
+		all += len(r.reported[k].step)
 	}
 	every := 1 + (all-1)/mostReports
 	var job, metric, step, value []float64
-	for k := range r.told {
-		t := &r.told[k]
+	for k := range r.reported {
+		t := &r.reported[k]
 		x, y := t.thinned(every)
 		for i := range x {
 			job, metric = append(job, float64(t.job)), append(metric, float64(t.metric))
@@ -134,14 +134,14 @@ func (r *Run) trials() []string {
 type experiment struct {
 	name   string
 	metric int
-	told   []*told
+	told   []*metricSeries
 }
 
 // byExperiment is what trials reported, by the name of their experiment and then by metric.
 func (r *Run) byExperiment() (list []experiment) {
 	trials := r.trials()
-	for k := range r.told {
-		t := &r.told[k]
+	for k := range r.reported {
+		t := &r.reported[k]
 		name := trials[t.job]
 		if name == "" {
 			continue
@@ -168,7 +168,7 @@ func (r *Run) experimentFigures() (list []Figure) {
 		}
 		shown := slices.Clone(e.told)
 		if len(shown) > mostTrials {
-			slices.SortStableFunc(shown, func(a, b *told) int { return cmp.Compare(b.last(), a.last()) })
+			slices.SortStableFunc(shown, func(a, b *metricSeries) int { return cmp.Compare(b.last(), a.last()) })
 			shown = shown[:mostTrials]
 			f.Title += fmt.Sprintf(", the %d of %d trials that went furthest", mostTrials, len(e.told))
 		}
@@ -203,7 +203,7 @@ func (r *Run) experiments() []section {
 	if len(s.Tables) == 0 {
 		return nil
 	}
-	s.Text = []string{"Jobs that name the same experiment are its trials. A step that a job told again, after it went on from a checkpoint, counts once."}
+	s.Text = []string{"Jobs that name the same experiment are its trials. A step that a job reported again after it resumed from a checkpoint counts once."}
 	s.Plots = []string{"trials"}
 	return []section{s}
 }

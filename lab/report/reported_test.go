@@ -55,8 +55,8 @@ func TestBrokenReportsAreTold(t *testing.T) {
 			all := searched()
 			all["reports.csv"] = &fstest.MapFile{Data: []byte(tc.text)}
 			r, _ := pageOf(t, all)
-			if !slices.ContainsFunc(r.Problems, func(p string) bool { return strings.HasPrefix(p, tc.want) }) || len(r.told) != tc.told {
-				t.Errorf("%d series, problems %q, want %q", len(r.told), r.Problems, tc.want)
+			if !slices.ContainsFunc(r.Problems, func(p string) bool { return strings.HasPrefix(p, tc.want) }) || len(r.reported) != tc.told {
+				t.Errorf("%d series, problems %q, want %q", len(r.reported), r.Problems, tc.want)
 			}
 		})
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
-// A Run is what the files in the folder of a run tell.
+// A Run is what the files in the folder of a run hold.
 type Run struct {
 	Dir      string           // as it was given
 	Summary  *metrics.Summary // its summary.json; nil when it cannot be read
@@ -41,14 +41,14 @@ type Run struct {
 	paces   *table
 	reports *table
 
-	stays   []stay
-	waits   []wait
-	healths []health
-	tunes   []tune
-	told    []told   // what jobs reported, by job and metric
-	metrics []string // that they reported
-	exact   bool     // the stays are those of timeline.csv
-	byName  map[string]int
+	stays    []stay
+	waits    []wait
+	healths  []health
+	tunes    []tune
+	reported []metricSeries // what jobs reported, by job and metric
+	metrics  []string       // that they reported
+	exact    bool           // the stays are those of timeline.csv
+	byName   map[string]int
 }
 
 // A Manifest is what a page shows of manifest.json.
@@ -118,7 +118,7 @@ type tune struct {
 // largestFile is the most that a file of a run may hold.
 const largestFile = 4 << 30
 
-// ReadRun reads the folder of a run. Files that are missing or broken are told in Problems; an error means that there is no run.
+// ReadRun reads the folder of a run. Files that are missing or broken are listed in Problems; an error means that there is no run.
 func ReadRun(dir string) (*Run, error) {
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -91,7 +91,7 @@ func (r *Run) signsOfSummary() (list []string) {
 		return nil
 	}
 	if u := float64(s.UtilizationRatio); u < .2 {
-		list = append(list, fmt.Sprintf("The devices were held %.0f %% of the time: the load is too low to tell schedulers apart.", 100*u))
+		list = append(list, fmt.Sprintf("The devices were held %.0f %% of the time: the load is too low to compare schedulers.", 100*u))
 	}
 	if c := s.Jobs; c.Unfinished > 0 {
 		list = append(list, wereCounted(c.Unfinished)+" not finished: mean and quantiles leave out the jobs that take longest.")

@@ -78,7 +78,7 @@ func TestSigns(t *testing.T) {
 		"never full":           {Run{Jobs: of([]float64{1, 2, 1}, []float64{0, 0, 0})}, []string{few, "No job waited for its first devices: the cluster was never full."}},
 		"some never ran":       {Run{Jobs: of([]float64{nan, 2, nan}, []float64{nan, 3, nan})}, []string{few, "2 jobs never got devices."}},
 		"one of several ran":   {Run{Jobs: of([]float64{1, nan, nan}, []float64{0, nan, nan})}, []string{few, "2 jobs never got devices."}},
-		"a low load":           {Run{Jobs: of([]float64{1, 2, 1}, []float64{0, 1, 0}), Summary: summary(.19, metrics.JobCounts{}, "")}, []string{few, "The devices were held 19 % of the time: the load is too low to tell schedulers apart."}},
+		"a low load":           {Run{Jobs: of([]float64{1, 2, 1}, []float64{0, 1, 0}), Summary: summary(.19, metrics.JobCounts{}, "")}, []string{few, "The devices were held 19 % of the time: the load is too low to compare schedulers."}},
 		"one did not finish":   {Run{Jobs: of([]float64{1, 2, 1}, []float64{0, 1, 0}), Summary: summary(1, metrics.JobCounts{Unfinished: 1}, "")}, []string{few, "1 job was not finished: mean and quantiles leave out the jobs that take longest."}},
 		"some did not finish":  {Run{Jobs: of([]float64{1, 2, 1}, []float64{0, 1, 0}), Summary: summary(1, metrics.JobCounts{Unfinished: 2}, "")}, []string{few, "2 jobs were not finished: mean and quantiles leave out the jobs that take longest."}},
 		"99 jobs":              {Run{Jobs: of(many(99, 2), append(many(98, 0), 1))}, []string{"The 99th percentile of 99 jobs is that of its largest: with less than 100 jobs it says what the maximum says."}},

@@ -20,7 +20,7 @@ import (
 	"github.com/quartet-sched/quartet/core/stats"
 )
 
-// A Study is what the tables of a study tell.
+// A Study is what the tables of a study hold.
 type Study struct {
 	Dir       string   // folder of the study, as it was given
 	Problems  []string // what is missing or cannot be read, a sentence each
@@ -47,7 +47,7 @@ func IsStudy(dir string) bool {
 	return err == nil
 }
 
-// ReadStudy reads the folder of a study. Files that are missing or broken are told on the page; without runs.csv there is none.
+// ReadStudy reads the folder of a study. Files that are missing or broken are reported on the page; without runs.csv there is none.
 func ReadStudy(dir string) (*Study, error) { return ReadStudyFS(os.DirFS(dir), dir) }
 
 // ReadStudyFS is ReadStudy of a file system that holds the files of one study.
@@ -325,7 +325,7 @@ func signedPercent(v float64) string {
 	return strings.Replace(fmt.Sprintf("%+.3g %%", 100*v), "-0 %", "0 %", 1)
 }
 
-// senseOf tells whether more of a metric is better (1), worse (-1) or neither (0).
+// senseOf reports whether more of a metric is better (1), worse (-1) or neither (0).
 func senseOf(metric string) int { return metrics.Sense(metric) }
 
 // class colours a change that is more than chance, and says nothing of others.

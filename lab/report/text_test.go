@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"gonum.org/v1/plot"
 	"pgregory.net/rapid"
 )
 
@@ -133,9 +132,9 @@ func TestTicks(t *testing.T) {
 		at    float64
 		label string
 	}
-	marked := func(list []plot.Tick) (marks []mark) {
+	marked := func(list []tick) (marks []mark) {
 		for _, tick := range list {
-			marks = append(marks, mark{tick.Value, tick.Label})
+			marks = append(marks, mark{tick.value, tick.label})
 		}
 		return marks
 	}
@@ -157,27 +156,27 @@ func TestTicks(t *testing.T) {
 		"a point":    {Seconds, 7, 7, []mark{{7, "7 s"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, marked(ticks{tc.unit}.Ticks(tc.low, tc.high)), cmp.AllowUnexported(mark{})); diff != "" {
+			if diff := cmp.Diff(tc.want, marked(tc.unit.ticks(tc.low, tc.high)), cmp.AllowUnexported(mark{})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 	want := []mark{{0.5, ""}, {0.6, ""}, {0.7, ""}, {0.8, ""}, {0.9, ""}, {1, "1 s"}, {2, ""}, {3, ""}}
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })
-	if diff := cmp.Diff(want, marked(logTicks{Seconds}.Ticks(0.5, 3)), cmp.AllowUnexported(mark{}), near); diff != "" {
+	if diff := cmp.Diff(want, marked(Seconds.logTicks(0.5, 3)), cmp.AllowUnexported(mark{}), near); diff != "" {
 		t.Errorf("marks of powers (-want +got):\n%s", diff)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.Float64Range(-1e9, 1e9).Draw(t, "low")
 		high := low + rapid.Float64Range(1e-3, 1e12).Draw(t, "width")
 		unit := rapid.SampledFrom([]Unit{Plain, Seconds, Share}).Draw(t, "unit")
-		list := ticks{unit}.Ticks(low, high)
+		list := unit.ticks(low, high)
 		if len(list) == 0 || len(list) > mostTicks+1 {
 			t.Fatalf("%d marks", len(list))
 		}
 		for _, tick := range list {
-			if slack := (high - low) * 1e-9; tick.Value < low-slack || tick.Value > high {
-				t.Fatalf("%v is not between %v and %v", tick.Value, low, high)
+			if slack := (high - low) * 1e-9; tick.value < low-slack || tick.value > high {
+				t.Fatalf("%v is not between %v and %v", tick.value, low, high)
 			}
 		}
 	})

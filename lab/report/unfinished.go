@@ -17,14 +17,14 @@ import (
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
-// SoFar is what the scheduler of a run that goes on tells of it, besides what is in its folder.
+// SoFar is what the scheduler of an unfinished run knows about it, besides what is in its folder.
 type SoFar struct {
 	Files      map[string][]byte // those that are written when the run ends, as they would be if it ended now
 	NowSeconds float64           // present of the run, in seconds
-	Trouble    string            // why the scheduler told nothing; empty when it did
+	Trouble    string            // why the scheduler answered nothing; empty when it did
 }
 
-// ReadRunSoFar is ReadRun of a run that goes on. What its scheduler did not tell is read as of a run that was killed.
+// ReadRunSoFar is ReadRun of an unfinished run. What its scheduler did not answer is read as of a run that was killed.
 func ReadRunSoFar(dir string, told *SoFar) (*Run, error) { return readRun(os.DirFS(dir), dir, told) }
 
 // GoesOn reports whether a folder holds files that a run has not given their names yet: it goes on, or was killed.

@@ -54,8 +54,8 @@ func runsAndStudies(entries []Entry) string {
 	}
 }
 
-// WriteLive writes the page of a run that goes on: that of WriteRun with what its scheduler tells at each moment. It reads its events
-// from events, what is known of a job from job?name=, and itself anew when it is told of a newer page, all relative to its own
+// WriteLive writes the page of an unfinished run: that of WriteRun with what its scheduler reports at each moment. It reads its events
+// from events, what is known of a job from job?name=, and itself anew when there is a newer page, all relative to its own
 // address. number is that of this page; later ones have greater ones.
 func WriteLive(w io.Writer, r *Run, number int) error {
 	data := r.pack()
@@ -94,7 +94,7 @@ func (r *Run) hasPlugins() bool {
 	return slices.ContainsFunc(append(p.Admission, p.Allocation, p.Placement, p.Elasticity.Job, p.Elasticity.Cluster), func(s policy) bool { return !s.Plugin.IsZero() })
 }
 
-// FactsOf reads of a run what an index tells, from its summary alone.
+// FactsOf reads of a run what an index shows, from its summary alone.
 func FactsOf(dir string) [4]string {
 	f, err := os.Open(filepath.Join(dir, "summary.json"))
 	if err != nil {
@@ -120,10 +120,10 @@ func (r *Run) Write(w io.Writer) error { return WriteRun(w, r) }
 // Write writes the page.
 func (s *Study) Write(w io.Writer) error { return WriteStudy(w, s) }
 
-// ErrNotEnded tells of a study without tables.
+// ErrNotEnded reports a study without tables.
 var ErrNotEnded = errors.New("the study has not ended: it has no " + runsFile + " yet")
 
-// Read reads the run or the study in a folder. told is what the scheduler of a run that goes on told; nil when there is none.
+// Read reads the run or the study in a folder. told is what the scheduler of an unfinished run answered; nil when there is none.
 func Read(dir string, told *SoFar) (Document, error) {
 	if IsStudy(dir) {
 		return ReadStudy(dir)

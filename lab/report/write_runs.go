@@ -30,7 +30,7 @@ func WriteRuns(w io.Writer, runs []*Run) error {
 	packTogether(data, runs)
 	p.Sections = []section{
 		{ID: "composition", Title: "Compositions", Tables: []grid{compositions(runs, labels)}},
-		{ID: "figures", Title: "Key figures", Text: []string{"In brackets the change against " + labels[0] + ". Single runs: what is chance here, only a study over several workloads tells."}, Tables: []grid{sideBySide(runs, labels)}},
+		{ID: "figures", Title: "Key figures", Text: []string{"In brackets the change against " + labels[0] + ". These are single runs: only a study over several workloads shows which differences are chance."}, Tables: []grid{sideBySide(runs, labels)}},
 		{ID: "time", Title: "Over time", Plots: []string{"over"}},
 		{ID: "distributions", Title: "Distributions", Plots: []string{"cdfs"}},
 	}
@@ -150,7 +150,7 @@ func sideBySide(runs []*Run, labels []string) grid {
 	return g
 }
 
-// signsOf tells what makes the runs unequal, and the signs of each.
+// signsOf says what makes the runs unequal, and the signs of each.
 func signsOf(runs []*Run, labels []string) (list []string) {
 	for i, r := range runs[1:] {
 		switch base := runs[0]; {

@@ -9,8 +9,8 @@ import (
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
-// untold are the parts of a summary that differ from run to run, or say what a study says better.
-var untold = []string{"schema", "name", "seed", "wall_seconds", "decision_seconds"}
+// leftOut are the parts of a summary that differ from run to run, or say what a study says better.
+var leftOut = []string{"schema", "name", "seed", "wall_seconds", "decision_seconds"}
 
 // number is one number of a summary.
 type summaryNumber struct {
@@ -29,7 +29,7 @@ func walk(t reflect.Type, path string, at [][]int, list *[]summaryNumber) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if path == "" && slices.Contains(untold, name) {
+		if path == "" && slices.Contains(leftOut, name) {
 			continue
 		}
 		whole := name

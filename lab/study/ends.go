@@ -29,7 +29,7 @@ type Ended struct {
 
 // Ends says how the same jobs ended in two runs, the baseline first.
 type Ends struct {
-	Known bool              // the runs are of the same jobs, which are known; otherwise Left alone is told
+	Known bool              // the runs are of the same jobs, which are known; otherwise only Left is set
 	Both  [][2]*metrics.Job // jobs that completed in both runs, as they were given
 	Only  [2][]string       // names of the jobs that completed in one run only
 	Left  [2]int            // jobs of each run that did not complete

@@ -33,14 +33,14 @@ type Options struct {
 
 	// Environment gives each run its policies of other processes; nil where there are none.
 	Environment func(context.Context) Environment
-	// Progress is told of every run that ended, one at a time.
+	// Progress is called for every run that ended, one at a time.
 	Progress func(done, total int)
 }
 
 // Environment is where one run finds policies of other processes.
 type Environment struct {
 	Outside func(configs.Outside) (configs.Catalog, error) // adds the policies of other processes to the catalogue; nil for none
-	Plugins quartet.Plugins                                // tells of these processes
+	Plugins quartet.Plugins                                // describes these processes
 	Close   func() error                                   // ends these processes
 }
 
@@ -98,7 +98,7 @@ func (r *Row) outcome() string {
 	return r.Record.Outcome
 }
 
-// Execute runs what is not kept of a study and writes its tables; a shard writes none. A run that fails is told of in the tables,
+// Execute runs what is not kept of a study and writes its tables; a shard writes none. A run that fails is reported in the tables,
 // and keeps no other from running. An error besides a result is that of the context: the tables are of what was run until then.
 func Execute(ctx context.Context, s *Study, o Options) (*Result, error) {
 	if o.Shards > 1 && s.Seeds.Until != nil {
@@ -110,7 +110,7 @@ func Execute(ctx context.Context, s *Study, o Options) (*Result, error) {
 	})
 }
 
-// Count checks every config of a study, and tells how many runs it has at first.
+// Count checks every config of a study, and returns how many runs it has at first.
 func (s *Study) Count(ctx context.Context, o Options) (int, error) {
 	o.write = s.Write
 	e := &expansion{Study: s, options: &o, told: map[string]bool{}, sources: map[string]*sourceFacts{}}

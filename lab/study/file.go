@@ -71,7 +71,7 @@ type Seeds struct {
 
 // Until says when there are enough seeds.
 type Until struct {
-	Metric    string `config:"metric" doc:"metric whose intervals are to be narrow" required:"true"`                                             // metric whose intervals must be narrow
+	Metric    string `config:"metric" doc:"metric whose intervals must be narrow" required:"true"`                                               // metric whose intervals must be narrow
 	HalfWidth string `config:"half_width" doc:"half the width of the interval of every change against the baseline, such as 2%" required:"true"` // half the width of the interval of every change against the baseline
 	Most      int    `config:"most" doc:"seeds after which none is added" min:"1" max:"100000" required:"true"`                                  // number of seeds after which none is added
 
@@ -496,7 +496,7 @@ func (r *reader) baseline(s *Study, values map[string]any) {
 	if u := s.Seeds.Until; u != nil && s.Baseline >= 0 && len(r.found) == 0 && s.onlyWindows() {
 		r.add("seeds.until", "adds no seeds: the replicates of every workload are windows", "leave it out, and raise count of windows")
 	} else if u != nil && s.Baseline < 0 {
-		r.add("seeds.until", "needs a baseline, and an item beside it: it is the changes against it whose intervals are to be narrow", "add baseline: {scheduler: …}")
+		r.add("seeds.until", "needs a baseline, and an item beside it: it is the changes against it whose intervals must be narrow", "add baseline: {scheduler: …}")
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
-// Kept is what the folder of a study tells: the runs of its table, each with what is kept of it.
+// Kept is what the folder of a study holds: the runs of its table, each with what is kept of it.
 type Kept struct {
 	*Study
 	Runs []KeptRun // its runs, in the order of the tables

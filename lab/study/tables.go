@@ -111,7 +111,7 @@ func decimal(x float64) string {
 	return strconv.FormatFloat(x, 'f', -1, 64)
 }
 
-// warningsTable tells what people should know of runs.
+// warningsTable says what people should know of runs.
 func (r *Result) warningsTable() [][]string {
 	table := [][]string{append(append([]string{"run"}, r.Study.axisNames()...), "replicate", "kind", "message")}
 	runs := make([]*Run, len(r.Rows))

@@ -14,14 +14,14 @@ import (
 // Where devices are divided into slices, a task needs a place for one, fragments are the memory slices from which no place of its profile is left, and
 // it takes the device that is best with the slice where mig.Layout.Place puts it.
 //
-// Source: Weng et al., Beware of Fragmentation (ATC'23), section 4. No deviation known but for the slices, of which it does not tell. O(devices) for each score that is not remembered.
+// Source: Weng et al., Beware of Fragmentation (ATC'23), section 4. No deviation known but for the slices, which it does not cover. O(devices) for each score that is not remembered.
 type FGD struct {
 	typical *Typical
 	memo    memo
 	after   devices
 }
 
-// NewFGD scores by the fragments that typical tasks tell.
+// NewFGD scores by the fragments of typical tasks.
 func NewFGD(y *Typical) *FGD { return &FGD{typical: y, memo: newMemo()} }
 
 // Score is 0 to 100.

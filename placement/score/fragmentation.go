@@ -54,7 +54,7 @@ const (
 	fewCPUs   = 256 // typical amounts of CPU, up to which their sums are listed
 )
 
-// NewFragmentation scores by the fragments that typical tasks tell.
+// NewFragmentation scores by the fragments of typical tasks.
 func NewFragmentation(y *Typical) *Fragmentation {
 	n := curves
 	for n > 1 && n*(len(y.cpus)+1) > points {

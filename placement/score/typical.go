@@ -8,10 +8,10 @@ import (
 	"github.com/quartet-sched/quartet/core/mig"
 )
 
-// Typical is the tasks that are expected, by which fragments are told: what is of no use to a typical task.
+// Typical is the tasks that are expected, by which fragments are counted: what is of no use to a typical task.
 //
 // Source: Weng et al., Beware of Fragmentation (ATC'23), section 3: the distinct tasks of a trace, the most frequent first, up to 95 % of it.
-// Memory, that of devices too, does not tell tasks apart. O(tasks log tasks) to make; Fragments is O(typical tasks + amounts × devices), and O(1) for a state that
+// Memory, that of devices too, does not distinguish tasks. O(tasks log tasks) to make; Fragments is O(typical tasks + amounts × devices), and O(1) for a state that
 // was asked for of late.
 type Typical struct {
 	tasks   []typicalTask
@@ -44,13 +44,13 @@ const coverage = 0.95
 type Division uint8
 
 // The divisions: OfAll is by that of the published curves, whose parts of all tasks are divided by the part that is covered. OfCovered divides
-// counts; placements told task by task were made with it.
+// counts; placements listed task by task were made with it.
 const (
 	OfAll Division = iota
 	OfCovered
 )
 
-// NewTypical counts tasks. Written is how each of them names its types, which tells them apart and orders them; nil to go by the sets.
+// NewTypical counts tasks. Written is how each of them names its types, which distinguishes and orders them; nil to go by the sets.
 func NewTypical(tasks []Task, written []string, division Division) *Typical {
 	distinct := count(tasks, written)
 	covered, kept := 0, 0

@@ -24,13 +24,13 @@ func (*promising) AdmitCandidates(_ context.Context, _ *core.View, admitted, wai
 	return []core.Verdict{{Job: core.JobID(len(admitted)), Wanted: float64(len(waiting))}}, nil
 }
 
-// told is a plugin that notes of which jobs it is told the responses.
-type told struct {
+// curvesSeen is a plugin that notes of which jobs it is told the responses.
+type curvesSeen struct {
 	scripted
 	responses [][]int32
 }
 
-func (p *told) Invoke(ctx context.Context, method string, request, answer any, options ...grpc.CallOption) error {
+func (p *curvesSeen) Invoke(ctx context.Context, method string, request, answer any, options ...grpc.CallOption) error {
 	jobs := []int32{}
 	for _, j := range request.(*stagev1.AdmitRequest).GetView().GetJobs() {
 		if j.GetResponse() != nil {
@@ -75,7 +75,7 @@ func TestAdmissionByCurves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			plugin := &told{scripted: scripted{answers: tc.answers}}
+			plugin := &curvesSeen{scripted: scripted{answers: tc.answers}}
 			on := host.Fail
 			if tc.instead != nil {
 				on = host.Fallback

@@ -20,7 +20,7 @@ const (
 
 // referenced lists the modules of which the reference consists.
 var referenced = []struct{ module, title string }{
-	{"decisions", "### What a policy answers with, and is told of other answers"},
+	{"decisions", "### What a policy answers with, and sees of other answers"},
 	{"view", "### What a policy sees"},
 	{"job", "### Jobs"},
 	{"cluster", "### The cluster"},

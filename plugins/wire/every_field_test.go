@@ -76,8 +76,8 @@ func drawPairs(t *rapid.T, name string) *core.PairTable {
 	return core.NewPairTable(rapid.SliceOfN(pair, 0, 4).Draw(t, name))
 }
 
-// drawTold draws a view with every field of the cluster, of a node, of a pool and of a job.
-func drawTold(t *rapid.T, seen map[string]bool) *core.View {
+// drawView draws a view with every field of the cluster, of a node, of a pool and of a job.
+func drawView(t *rapid.T, seen map[string]bool) *core.View {
 	c := new(core.Cluster)
 	drawEvery(t, c, seen)
 	c.Accelerators = []string{"t4", "v100"}
@@ -141,7 +141,7 @@ func travelled(t *rapid.T, e *wire.Encoder, heard *wire.Copy, v *core.View) *cor
 func TestEveryFieldOfAViewTravels(t *testing.T) {
 	seen := map[string]bool{}
 	rapid.Check(t, func(t *rapid.T) {
-		v := drawTold(t, seen)
+		v := drawView(t, seen)
 		encoder := wire.Encoder{Reports: true}
 		var heard wire.Copy
 		if diff := cmp.Diff(v, travelled(t, &encoder, &heard, v), equal...); diff != "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
-// told is a whole view and a change of it, as they travel.
-func told(t testing.TB) (full, change []byte) {
+// encodedView is a whole view and a change of it, as they travel.
+func encodedView(t testing.TB) (full, change []byte) {
 	t.Helper()
 	jobs := []*coretest.JobBuilder{
 		coretest.MakeJob("pending"), coretest.MakeJob("waiting").Waiting(), coretest.MakeJob("running").Running(0, coretest.Seat(0, 1)),
@@ -32,7 +32,7 @@ func told(t testing.TB) (full, change []byte) {
 
 // FuzzViewUpdate applies anything to an empty copy and to one that is up to date.
 func FuzzViewUpdate(f *testing.F) {
-	full, change := told(f)
+	full, change := encodedView(f)
 	f.Add(full)
 	f.Add(change)
 	f.Fuzz(func(t *testing.T, message []byte) {
@@ -83,7 +83,7 @@ func FuzzEdit(f *testing.F) {
 		for _, want := range [][]core.JobID{{5, 1, 2}, widen[core.JobID](list), {2, 3}} {
 			steps, inserted := sender.Encode(want)
 			if got, err := receiver.Apply(steps, inserted); err != nil || !slices.Equal(got, want) {
-				t.Fatalf("told %v, heard %v, error %v", want, got, err)
+				t.Fatalf("got %v, heard %v, error %v", want, got, err)
 			}
 		}
 	})

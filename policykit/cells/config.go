@@ -8,7 +8,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Config is the virtual clusters as the stages that know of them are told.
+// Config is the virtual clusters as the stages that know of them get them.
 type Config struct {
 	// Tenants are those that have a virtual cluster; jobs of all others take what is left.
 	Tenants []TenantConfig `config:"tenants" doc:"who has a virtual cluster; jobs of all others take what is left"`
@@ -16,7 +16,7 @@ type Config struct {
 	Levels []GroupConfig `config:"levels" doc:"levels of cells besides device, node, and rack where nodes name their racks"`
 }
 
-// VirtualClusters lets a config that embeds this one tell it.
+// VirtualClusters lets a config that embeds this one return it.
 func (c Config) VirtualClusters() Config { return c }
 
 // Equal reports whether two configs promise the same.
@@ -139,7 +139,7 @@ func (c Config) CheckCluster(cluster *core.Cluster) core.Diagnostics {
 	return found
 }
 
-// NoteCluster tells of levels without a whole cell: no accelerator type has so many nodes, whatever join.
+// NoteCluster warns of levels without a whole cell: no accelerator type has so many nodes, whatever join.
 func (c Config) NoteCluster(cluster *core.Cluster) (ds core.Diagnostics) {
 	nodes := make([]int, len(cluster.Accelerators))
 	for i := range cluster.Nodes {

@@ -366,7 +366,7 @@ func (f *Forest) Sound(into []int) []int {
 	return into
 }
 
-// Missing tells whether cells wanted of each level can be had all at once of sound ones, and otherwise of which level, the
+// Missing reports whether cells wanted of each level can be had all at once of sound ones, and otherwise of which level, the
 // highest, how many are missing. Which cells are chosen makes no difference, for all of a level are alike; so it is enough to
 // count, for each level, the cells of it that are wanted, alone or as parts of higher ones.
 func Missing(levels []Level, sound, wanted []int) (level, missing int) {

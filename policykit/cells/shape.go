@@ -25,7 +25,7 @@ type chain struct {
 	at    []core.NodeID // the nodes of the chain
 }
 
-// Shape is the levels of the cells of an accelerator type. An error tells a level that does not divide the one above it.
+// Shape is the levels of the cells of an accelerator type. An error names a level that does not divide the one above it.
 func Shape(c *core.Cluster, t core.AcceleratorID, extra []GroupConfig) ([]Level, error) {
 	devices, inRack := 0, 0
 	racks := map[string]int{}
@@ -133,7 +133,7 @@ func newChain(c *core.Cluster, t core.AcceleratorID, levels []Level) chain {
 // device is a device of a node in the chain.
 func (k *chain) device(node core.NodeID, index int) ID { return k.first[int32(node)] + ID(index) }
 
-// use tells which devices of the nodes are usable.
+// use says which devices of the nodes are usable.
 func (k *chain) use(c *core.Cluster) {
 	for _, id := range k.at {
 		usable, first := c.Nodes[id].Usable(), k.first[int32(id)]

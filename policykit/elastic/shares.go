@@ -26,7 +26,7 @@ type Share struct {
 	Replicas int  // granted so far
 	Least    int  // fewest replicas that it can run with; what it holds if it is pinned
 	Most     int  // most replicas that it can use; what it holds if it is pinned
-	Known    bool // its curve tells a rate, and it cannot run on a number of replicas without one
+	Known    bool // its curve has a rate, and it cannot run on a number of replicas without one
 }
 
 // NewShares creates the shares of a policy that was not asked yet, whose empty answer stands for ever.

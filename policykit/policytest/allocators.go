@@ -90,7 +90,7 @@ func StandsUntil(t TB, policy core.Allocator, v *core.View, grants []core.Grant)
 	t.Helper()
 	steady, ok := policy.(core.Steady)
 	if !ok {
-		t.Fatal("the policy cannot tell how long its answer stands")
+		t.Fatal("the policy does not say how long its answer stands")
 	}
 	standing := steady.Standing()
 	for _, g := range grants[:standing.IfSeated] {

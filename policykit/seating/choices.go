@@ -46,7 +46,7 @@ func (s *Seater) tightest(v *core.View, t core.AcceleratorID, n int) core.NodeID
 	return best
 }
 
-// BlameDeviceMemory tells a job that there are devices for that each is to have so many gigabytes, and how many enough of them have at most.
+// BlameDeviceMemory says of a job for which there are devices that each must have so many gigabytes, and how many enough of them have at most.
 func BlameDeviceMemory(verdict *core.Verdict, wanted, available float64) {
 	verdict.Reason, verdict.Message = core.Fragmented, "there are devices for it, and device memory is short"
 	verdict.Wanted, verdict.Available, verdict.Unit = wanted, available, "GB"

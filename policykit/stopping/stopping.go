@@ -14,20 +14,20 @@ import (
 // Trial is the number of a trial. Of equal results the one of the lower number is better.
 type Trial int32
 
-// Rule decides which trials of one search go on. It is told what happens in the order in which it happens; what it is told of trials that it does not know, or that left,
-// is nothing. A step that is not above those told before is nothing, too: what a trial computes anew, after it was thrown back to a checkpoint, changes no result.
+// Rule decides which trials of one search go on. It gets what happens in the order in which it happens; what it gets about trials that it does not know, or that left,
+// is nothing. A step that is not above those reported before is nothing, too: what a trial computes anew, after it was thrown back to a checkpoint, changes no result.
 type Rule interface {
-	// Enter tells that a trial is there. One that entered before stays as it is.
+	// Enter adds a trial. One that entered before stays as it is.
 	Enter(t Trial)
-	// Report tells of a value at a step. NaN is the worst of all.
+	// Report adds a value at a step. NaN is the worst of all.
 	Report(t Trial, step, value float64)
-	// Leave tells that a trial ended. Lost says that it came to nothing, so that nobody has to give way to it.
+	// Leave removes a trial that ended. Lost says that it came to nothing, so that nobody has to give way to it.
 	Leave(t Trial, lost bool)
-	// Decide says what is to become of a trial by all that was told. To ask again changes nothing.
+	// Decide says what is to become of a trial by all that was reported. To ask again changes nothing.
 	Decide(t Trial) Decision
 	// Settle has the rule decide about all trials that wait by the results that there are: no more will come while they wait.
 	Settle()
-	// Snapshot is what the rule was told and decided, as far as it still matters.
+	// Snapshot is what the rule got and decided, as far as it still matters.
 	Snapshot() ([]byte, error)
 	// Restore takes up the snapshot of a rule of the same settings. After an error the rule is as before.
 	Restore(snapshot []byte) error
@@ -43,7 +43,7 @@ const (
 	Stop
 )
 
-var actionNames = [...]string{"go on", "wait", "stop"}
+var actionNames = [...]string{"continue", "wait", "stop"}
 
 func (a Action) String() string { return actionNames[min(int(a), len(actionNames)-1)] }
 

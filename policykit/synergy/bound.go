@@ -18,7 +18,7 @@ type Reached struct {
 
 // Reach seats jobs in their order on idle nodes, with what they request, and divides CPUs and memory among those that found room: as tune does, and as Optimum.
 // Every job is offered its proportional share, its base, its ideal, and every share that was measured; its speed on a line between two of these is below
-// the bound as well. It fails where a ready node does not tell its CPUs and its memory, and when the context ends.
+// the bound as well. It fails where a ready node does not declare its CPUs and its memory, and when the context ends.
 func Reach(ctx context.Context, c *core.Cluster, specs []*core.JobSpec) (r Reached, err error) {
 	if !c.CountsResources {
 		return r, errors.New("CPUs and memory are not counted")
@@ -29,7 +29,7 @@ func Reach(ctx context.Context, c *core.Cluster, specs []*core.JobSpec) (r Reach
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		if n.Health == core.Ready && (n.CPUs == 0 || n.MemoryGB == 0) {
-			return r, errors.New("a node does not tell its CPUs or its memory, so that there is no bound")
+			return r, errors.New("a node does not report its CPUs or its memory, so that there is no bound")
 		}
 		servers[i] = fleet.Server(n)
 	}

@@ -43,7 +43,7 @@ func TestReach(t *testing.T) {
 	for _, tc := range []struct {
 		c    *core.Cluster
 		want string
-	}{{uncounted, "not counted"}, {untold, "does not tell"}} {
+	}{{uncounted, "not counted"}, {untold, "does not report"}} {
 		if _, err := Reach(t.Context(), tc.c, nil); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("error %v, want %q", err, tc.want)
 		}

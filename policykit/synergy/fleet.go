@@ -8,7 +8,7 @@ import (
 
 // Fleet is what the nodes of a cluster have for jobs, by accelerator type. Nodes that are not ready have nothing.
 type Fleet struct {
-	Capacity // of all types together; a part that no node tells is 0
+	Capacity // of all types together; a part that no node declares is 0
 	kinds    []kind
 
 	cluster       *core.Cluster // of the last CountIn
@@ -76,7 +76,7 @@ func (f *Fleet) Server(n *core.Node) Server {
 }
 
 // Job is a job with so many replicas. Its proportional share is the least that a device of its nodes stands for, and it wants the ideal of its
-// sensitivity; without one, what it asks for. What nobody tells of, it neither wants nor has.
+// sensitivity; without one, what it asks for. What nothing declares, it neither wants nor has.
 func (f *Fleet) Job(j *core.JobSpec, replicas int, on core.AcceleratorID) Job {
 	job, perServer, server := Job{Devices: replicas, Mixes: j.MixesTypes}, 0, core.Resources{}
 	each := endless

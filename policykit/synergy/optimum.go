@@ -18,7 +18,7 @@ type Measured struct {
 // Optimum chooses CPUs and memory for jobs that run together, on one machine with all that the servers have, for the largest sum
 // of speeds with nobody below the proportional share. Its bound holds for every division of the servers. Where all servers have as
 // much for each device the choice can be carried out by splitting: every server takes the part of each job that it has of the
-// devices. How few splits are enough is not told.
+// devices. How few splits are enough is unknown.
 //
 // Source: the bound OPT of Mohan et al., Synergy (OSDI'22), which is an integer program there. Picks are indices of Bundles.
 // It fails when the proportional shares of the jobs do not fit together, and when the context ends.

@@ -119,7 +119,7 @@ func (p *Packer) Round(servers []Server, jobs []Job) []Grant {
 	return p.grants
 }
 
-// Closed tells whether nothing of a kind is left to jobs that do not run, in the last round.
+// Closed reports whether nothing of a kind is left to jobs that do not run, in the last round.
 func (p *Packer) Closed(kind int) bool { return p.closed&(1<<uint(kind)) != 0 }
 
 // Left is the devices, the CPUs and the memory that the last round left of the servers whose kind is among these.

@@ -50,7 +50,7 @@ func configMap(families []family) ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	out.WriteString("# Made by tools/dashboard from the metrics that the program tells.\n")
+	out.WriteString("# Made by tools/dashboard from the metrics that the program exposes.\n")
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
 	err = encoder.Encode(object{

@@ -1,4 +1,4 @@
-// Command dashboard writes the dashboard for Grafana, as a config map. It is made from what the program tells of a run in which
+// Command dashboard writes the dashboard for Grafana, as a config map. It is made from what the program exposes of a run in which
 // everything is known, so that every metric has a panel.
 package main
 

@@ -240,7 +240,7 @@ const traineeLog = "trainee.log"
 
 var begins = regexp.MustCompile(`msg="` + kubetrainee.Begins + `" .*\bafter=(\S+)`)
 
-// measureBegins tells how long trainings take to begin once all of their pods run, by what was logged from an offset on.
+// measureBegins says how long trainings take to begin once all of their pods run, by what was logged from an offset on.
 func measureBegins(path string, offset int64) (float64, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -256,7 +256,7 @@ func measureBegins(path string, offset int64) (float64, error) {
 		sum += max(seconds, 0)
 	}
 	if len(found) == 0 {
-		return 0, fmt.Errorf("%s tells of no training that begins: was the cluster started by a program of before?", path)
+		return 0, fmt.Errorf("%s has no training that begins: was the cluster started by a program of before?", path)
 	}
 	return sum / float64(len(found)), nil
 }

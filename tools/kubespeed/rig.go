@@ -500,7 +500,7 @@ func peakOf(pid int) (int, error) {
 			return kilobytes / 1000, err
 		}
 	}
-	return 0, errors.New("the kernel does not tell how much memory was used")
+	return 0, errors.New("the kernel does not report how much memory was used")
 }
 
 // away is what of its processors' time a machine knows of: all, and what others had while this machine wanted it.

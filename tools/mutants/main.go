@@ -1,4 +1,4 @@
-// Command mutants tells how much the tests of a package hold: it changes the code in one place at a time, runs the package's
+// Command mutants measures how much the tests of a package hold: it changes the code in one place at a time, runs the package's
 // own tests on each change, and lists the changes that no test noticed.
 //
 //	go run ./tools/mutants [flags] PACKAGE...

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// chooser is the file that every changed package gets: it tells which change is chosen, and notes which ones are reached.
+// chooser is the file that every changed package gets: it says which change is chosen, and notes which ones are reached.
 const chooser = `package %s
 
 import (

@@ -1,5 +1,5 @@
 // Command reality holds the simulator against reality: it simulates a trace under several policies, replays it with paced
-// trainings on declared devices under the same config, and compares what both came to. docs/run.md tells of replays.
+// trainings on declared devices under the same config, and compares what both came to. docs/run.md describes replays.
 //
 // A policy takes some minutes. Where other programs keep the machine busy, run it with priority, and keep its files in memory:
 // what disturbs the trainings is in the figures. To measure that, -beside starts busy neighbours.

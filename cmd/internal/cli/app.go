@@ -59,16 +59,16 @@ func (a *App) Stdin() []byte { return a.stdinText }
 // ExitError ends the program with a code of its own.
 type ExitError struct {
 	Code int   // exit code of the program
-	Err  error // what the user is told
+	Err  error // the message for the user
 }
 
-// Error is what the user is told.
+// Error is the message for the user.
 func (e *ExitError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the error that has the exit code.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Note tells the user something that is neither data nor an error.
+// Note prints a message to the user that is neither data nor an error.
 func (a *App) Note(format string, args ...any) {
 	if a.holding {
 		a.hold(format, args...)

@@ -52,7 +52,7 @@ func missingFlags(c *cobra.Command) error {
 }
 
 // CheckFlags refuses flags that are given nothing, such as --jobs "$JOBS" with JOBS unset, flags that do not go together and
-// those that are missing, in words of its own: cobra tells of its groups.
+// those that are missing, in words of its own: cobra names its groups.
 func CheckFlags(c *cobra.Command, _ []string) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if err != nil {

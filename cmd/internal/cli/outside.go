@@ -52,7 +52,7 @@ func (a *App) InSilence() *App {
 	return &App{Stdout: io.Discard, Stderr: a.Stderr, Engine: a.Engine, Quiet: true, PluginDirs: a.PluginDirs, Logs: a.Logs, straysReported: true}
 }
 
-// Plugins tells of the policies of this invocation that are in processes of their own.
+// Plugins describes the policies of this invocation that are in processes of their own.
 func (a *App) Plugins() quartet.Plugins { return (*usedPlugins)(a) }
 
 // usedPlugins tells of the policies of this invocation that are in processes of their own.
@@ -69,7 +69,7 @@ func (p *usedPlugins) Used() (list []Plugin) {
 	return list
 }
 
-// Troubles tells of plugins that failed in a run that went on.
+// Troubles lists plugins that failed in a run that continued.
 func (p *usedPlugins) Troubles() (list []metrics.Trouble) {
 	if p.library == nil {
 		return nil
@@ -121,7 +121,7 @@ func isolated(c quartet.Catalog, l *host.Library, t host.Terms) configs.Catalog 
 	}
 }
 
-// NoteStrays tells, once, of folders that were named and cannot be read, and of plugins that no lock records.
+// NoteStrays warns, once, of folders that were named and cannot be read, and of plugins that no lock records.
 func (a *App) NoteStrays(configured []string) {
 	if a.straysReported {
 		return

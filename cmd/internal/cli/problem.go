@@ -7,7 +7,7 @@ func Problem(place, summary, hint string) error {
 	return core.Diagnostics{{Position: core.Position{File: place}, Summary: summary, Hint: hint}}
 }
 
-// AsDiagnostics are what an error tells of a place.
+// AsDiagnostics returns the diagnostics of an error, with their positions.
 func AsDiagnostics(place string, err error) core.Diagnostics {
 	if ds, ok := err.(core.Diagnostics); ok { //nolint:errorlint // it is not wrapped
 		return ds

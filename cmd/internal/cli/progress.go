@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"fmt"
 	"io"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
-	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
@@ -49,14 +53,7 @@ func (p *progress) Count() { p.ended.Add(1) }
 
 // show draws a bar from some time on; of -1 for how many it is known only that something goes on.
 func (p *progress) show(w io.Writer, what string, all int, after time.Duration) {
-	bar := progressbar.NewOptions(all,
-		progressbar.OptionSetWriter(w),
-		progressbar.OptionSetDescription(what),
-		progressbar.OptionShowCount(),
-		progressbar.OptionSetWidth(30),
-		progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetSpinnerChangeInterval(0), // it draws when it is told, and leaves nothing that goes on
-	)
+	began := time.Now()
 	p.done = make(chan struct{})
 	p.drawn.Go(func() {
 		select {
@@ -66,16 +63,51 @@ func (p *progress) show(w io.Writer, what string, all int, after time.Duration) 
 		}
 		tick := time.NewTicker(RedrawEvery)
 		defer tick.Stop()
+		blank := ""
 		for {
 			select {
 			case <-p.done:
-				_ = bar.Clear() // nothing depends on what is drawn
+				fmt.Fprint(w, blank)
 				return
 			case <-tick.C:
-				_ = bar.Set64(p.ended.Load())
+				text := barText(what, p.ended.Load(), int64(all), time.Since(began))
+				if columns := columnsOf(w); utf8.RuneCountInString(text) >= columns {
+					text = string([]rune(text)[:columns-1]) // a line that wraps cannot be taken away
+				}
+				fmt.Fprint(w, blank, text)
+				blank = "\r" + strings.Repeat(" ", utf8.RuneCountInString(text)) + "\r"
 			}
 		}
 	})
+}
+
+// columnsOf is how many characters a line of a terminal has, or 80.
+func columnsOf(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			return columns
+		}
+	}
+	return 80
+}
+
+// barWidth is the width of the bar in characters.
+const barWidth = 30
+
+// barText is what is drawn: the share of what there is, as a bar, the count, the time that was taken, and, where it can be known, the
+// time left at the same pace.
+func barText(what string, count, all int64, taken time.Duration) string {
+	if all <= 0 {
+		return fmt.Sprintf("%s (%d) [%s]", what, count, taken.Truncate(time.Second))
+	}
+	count = min(count, all)
+	left := ""
+	if count > 0 {
+		left = ":" + time.Duration(float64(taken)/float64(count)*float64(all-count)).Truncate(time.Second).String()
+	}
+	full := int(barWidth * count / all)
+	return fmt.Sprintf("%s %3d%% |%s%s| (%d/%d) [%s%s]", what, 100*count/all, strings.Repeat("█", full), strings.Repeat(" ", barWidth-full),
+		count, all, taken.Truncate(time.Second), left)
 }
 
 // ObserveRound counts the jobs that ended.

@@ -40,6 +40,25 @@ func TestProgressIsShownAndTakenAway(t *testing.T) {
 	}
 }
 
+func TestBarText(t *testing.T) {
+	for _, tc := range []struct {
+		count, all int64
+		taken      time.Duration
+		want       string
+	}{
+		{0, 4, 1500 * time.Millisecond, "jobs   0% |                              | (0/4) [1s]"},
+		{1, 4, 2500 * time.Millisecond, "jobs  25% |███████                       | (1/4) [2s:7s]"},
+		{4, 4, time.Minute, "jobs 100% |██████████████████████████████| (4/4) [1m0s:0s]"},
+		{7, 4, time.Minute, "jobs 100% |██████████████████████████████| (4/4) [1m0s:0s]"}, // counted again after a restart
+		{7, -1, 3 * time.Second, "jobs (7) [3s]"},
+		{0, 0, 0, "jobs (0) [0s]"},
+	} {
+		if got := barText("jobs", tc.count, tc.all, tc.taken); got != tc.want {
+			t.Errorf("%d of %d: %q, want %q", tc.count, tc.all, got, tc.want)
+		}
+	}
+}
+
 // noted notes what is written, and tells when something is.
 type noted struct {
 	text bytes.Buffer

@@ -56,11 +56,11 @@ type Access struct {
 // Engine is what reaches the schedulers of many machines: on Kubernetes.
 type Engine struct {
 	Backend core.Factory[backend.Opener] // runs jobs there
-	// Open finds a cluster, and asks nobody yet; it tells the user by note.
+	// Open finds a cluster, and asks nobody yet; it informs the user through note.
 	Open func(a Access, note func(format string, args ...any)) (Cluster, error)
 	// Start runs the shards of a study by the manifest of a Job, and returns the name of that.
 	Start func(ctx context.Context, a Access, note func(format string, args ...any), manifest []byte) (string, error)
-	// Contexts lists the contexts of a kubeconfig, an empty one is the usual; nil where nobody can tell.
+	// Contexts lists the contexts of a kubeconfig, an empty one is the usual; nil where they are unknown.
 	Contexts func(kubeconfig string) []string
 	Absent   bool // the program does not include the engine: it hands commands that need it to Program
 }

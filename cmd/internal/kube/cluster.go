@@ -29,7 +29,7 @@ type Access struct {
 type Options struct {
 	Now   func() time.Time                     // clock
 	After func(time.Duration) <-chan time.Time // timer of that clock
-	Note  func(format string, args ...any)     // tells the user; nil for nobody
+	Note  func(format string, args ...any)     // informs the user; nil for nobody
 	Image string                               // that the jobs of job files run; empty for none
 }
 

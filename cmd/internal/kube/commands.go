@@ -49,7 +49,7 @@ func (a *app) manifestsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "manifests",
 		Short: "Print everything that installs the controller, or write it for Kustomize or Helm",
-		Long: `Prints everything that installs the controller, as one stream of YAML in the order in which it is to be
+		Long: `Prints everything that installs the controller, as one stream of YAML in the order in which it must be
 applied. It asks no cluster, and the same options give the same bytes. With --kustomize or --chart it
 writes a folder instead, whose overlays and values have these options.`,
 		Example: "  quartet kube manifests --image registry.example.com/quartet:0.1.0 | kubectl apply -f -\n  quartet kube manifests --chart .",

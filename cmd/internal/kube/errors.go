@@ -16,7 +16,7 @@ import (
 // said is what the API server says of whom it refuses.
 var said = regexp.MustCompile(`User "([^"]+)" cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)"| at the cluster scope)?`)
 
-// words tells what was attempted, and why the API server did not do it.
+// words says what was attempted, and why the API server did not do it.
 func (c *Cluster) words(attempt string, err error) error {
 	var unreachable *url.Error
 	switch {

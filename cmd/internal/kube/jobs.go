@@ -116,7 +116,7 @@ func (c *Cluster) Cancel(ctx context.Context, name string) error {
 	return c.words(fmt.Sprintf("cancel job %q", name), err)
 }
 
-// Describe tells all that is known of a job. Of what was decided before, its object keeps the last of each kind.
+// Describe returns all that is known of a job. Of what was decided before, its object keeps the last of each kind.
 func (c *Cluster) Describe(ctx context.Context, name string) (*controlv1.DescribeResponse, error) {
 	t, err := c.get(ctx, name)
 	if err != nil {
@@ -182,7 +182,7 @@ func outlookOf(t *trainingjob.TrainingJob) *controlv1.Outlook {
 	return o
 }
 
-// fate tells why a job is where it is.
+// fate says why a job is where it is.
 func (c *Cluster) fate(j *controlv1.Job, t *trainingjob.TrainingJob) {
 	if f := t.Status.Condition(trainingjob.ConditionFinished); f != nil && f.Status == metav1.ConditionTrue {
 		at := seconds(f.LastTransitionTime.Time)
@@ -207,7 +207,7 @@ func (c *Cluster) fate(j *controlv1.Job, t *trainingjob.TrainingJob) {
 	}
 }
 
-// account tells how far a job came, and what it has behind it.
+// account says how far a job came, and what it has behind it.
 func (c *Cluster) account(j *controlv1.Job, t *trainingjob.TrainingJob, now float64) {
 	p := t.Status.Progress
 	if p == nil {

@@ -54,7 +54,7 @@ func (c *Cluster) Reads(err error) error {
 	return err
 }
 
-// JobsIn are the jobs of a file, as Submit takes it, as the scheduler would be told of them. It asks nobody.
+// JobsIn are the jobs of a file, as Submit takes it, as the scheduler would get them. It asks nobody.
 func (c *Cluster) JobsIn(f backend.JobFile) ([]workload.Job, error) {
 	reads := *c
 	reads.options.Image = cmp.Or(c.options.Image, "any") // it is not run

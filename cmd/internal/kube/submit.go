@@ -38,7 +38,7 @@ type declared struct {
 }
 
 // Submit creates the jobs of a file, all or none: the API server is first asked whether it would take each. The file is a job
-// file, or holds TrainingJobs. Everything that is wrong with it is told at once, with its position.
+// file, or holds TrainingJobs. All problems with it are reported together, with their positions.
 func (c *Cluster) Submit(ctx context.Context, f backend.JobFile) ([]string, error) {
 	list, problems := c.read(f)
 	taken := map[string]bool{}

@@ -18,18 +18,18 @@ import (
 
 // operate lets people watch a run on real machines and give it orders.
 func (a *app) operate(s quartet.Session, run *liveRun) (_ quartet.Attachment, err error) {
-	machine, operable := s.World.(backend.Operated)
+	machine, operable := s.OpenedBackend.(backend.Operated)
 	if !operable {
 		return quartet.Attachment{}, errors.New("the backend takes no orders")
 	}
 	log := a.Logger()
 	watched := metrics.Run{Name: s.Config.Name, Seed: s.Config.Seed, Wall: s.Stopwatch, Troubles: s.Troubles, Tuning: s.Tuning}
-	if clock, ticks := s.World.(backend.Ticking); ticks {
+	if clock, ticks := s.OpenedBackend.(backend.Ticking); ticks {
 		watched.Now = clock.Present
 	}
 	health := exposition.NewHealth(s.Stopwatch, exposition.Patience)
 	live, board := metrics.NewLive(s.Collector, watched), control.NewBoard(s.Cluster)
-	run.outlets.connect(board, live, s.World)
+	run.outlets.connect(board, live, s.OpenedBackend)
 	stopMetrics := run.metrics.serve(exposition.Source{Snapshot: live.Snapshot, Health: health, Build: buildOf(cli.ReadBuild()), Log: log})
 	server, err := run.serve.serve(s.State, machine, board, soFarOf(live), log)
 	if err != nil {
@@ -72,7 +72,7 @@ func soFarOf(live *metrics.Live) control.SoFar {
 	}
 }
 
-// replayingOf tells whether the next round of a backend is one of an earlier scheduler; nil when it repeats none.
+// replayingOf reports whether the next round of a backend is one of an earlier scheduler; nil when it repeats none.
 func replayingOf(b any) func() bool {
 	if r, repeats := b.(interface{ Replaying() bool }); repeats {
 		return r.Replaying

@@ -24,7 +24,7 @@ const metricsOff = "off"
 
 func (f *metricsFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.address, "metrics", exposition.DefaultAddress,
-		`HOST:PORT to serve /metrics, /healthz and /readyz on; "off" for nowhere. Whoever reaches it may read it`)
+		`HOST:PORT to serve /metrics, /healthz and /readyz on; "off" for nowhere. Anyone who reaches it may read it`)
 	f.given = func() bool { return c.Flags().Changed("metrics") }
 }
 

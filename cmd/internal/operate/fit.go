@@ -54,7 +54,7 @@ func misfit(job *workload.Job, c *core.Cluster) string {
 	var all core.Capacity
 	all.Count(c)
 	if capacity, _ := all.For(c, spec); spec.MinReplicas > capacity {
-		return engine.Misfit(job, c, spec.MinReplicas, capacity).Summary + "; the next round will reject it, unless nodes are to join"
+		return engine.Misfit(job, c, spec.MinReplicas, capacity).Summary + "; the next round will reject it, unless nodes will join"
 	}
 	return fmt.Sprintf("job %q needs %d devices, and the nodes that are there have %d that it can run on; it waits for nodes of a pool%s",
 		spec.Name, spec.MinReplicas, present, whenEnough(spec, &there, c))
@@ -63,7 +63,7 @@ func misfit(job *workload.Job, c *core.Cluster) string {
 // comesToPool reports whether a node of a pool is on its way.
 func comesToPool(n core.Node) bool { return n.Pool != "" && n.Health == core.Provisioning }
 
-// whenEnough tells when the nodes on their way should be ready that a job needs, and where more must be asked for, how long these take
+// whenEnough says when the nodes on their way should be ready that a job needs, and where more must be asked for, how long these take
 // as a rule; empty where nobody knows. It adds the nodes to those that are there.
 func whenEnough(spec *core.JobSpec, there, all *core.Cluster) string {
 	var coming []core.Node

@@ -26,7 +26,7 @@ func TestMisfit(t *testing.T) {
 		want        string
 	}{
 		"it fits":       {listed: &controlv1.NodesResponse{}, needs: 2},
-		"no pools":      {listed: &controlv1.NodesResponse{}, needs: 6, want: `job "j" needs 6 devices, the cluster has 2 that it can run on; the next round will reject it, unless nodes are to join`},
+		"no pools":      {listed: &controlv1.NodesResponse{}, needs: 6, want: `job "j" needs 6 devices, the cluster has 2 that it can run on; the next round will reject it, unless nodes will join`},
 		"it asks":       {listed: &controlv1.NodesResponse{Pools: pool(0), MayGrow: true}, needs: 6, want: waits},
 		"it asks, time": {listed: &controlv1.NodesResponse{Pools: pool(90), MayGrow: true}, needs: 6, want: waits + `, and one of pool "p" takes 1m 30s as a rule once it is asked for`},
 		"nodes come": {
@@ -44,11 +44,11 @@ func TestMisfit(t *testing.T) {
 		},
 		"never enough": {
 			listed: &controlv1.NodesResponse{Nodes: []*controlv1.Node{comes(120)}, Pools: pool(90), MayGrow: true}, needs: 9,
-			want: `job "j" needs 9 devices, the cluster has 8 that it can run on; the next round will reject it, unless nodes are to join`,
+			want: `job "j" needs 9 devices, the cluster has 8 that it can run on; the next round will reject it, unless nodes will join`,
 		},
 		"another type": {
 			listed: &controlv1.NodesResponse{Pools: pool(90), MayGrow: true}, needs: 6, accelerator: "h100",
-			want: `job "j" runs on "h100" only, which no node has; the next round will reject it, unless nodes are to join`,
+			want: `job "j" runs on "h100" only, which no node has; the next round will reject it, unless nodes will join`,
 		},
 	}
 	for name, tc := range cases {

@@ -32,7 +32,7 @@ type twinFlags struct {
 }
 
 func (f *twinFlags) registerRehearsals(c *cobra.Command) {
-	c.Flags().IntVar(&f.rehearsals, "rehearsals", 16, "how many forecasts of earlier moments of a simulation calibrate the bands, and how close together they are for a running scheduler; 0 for none")
+	c.Flags().IntVar(&f.rehearsals, "rehearsals", 16, "how many forecasts of earlier moments of a simulation calibrate the intervals, and how close together they are for a running scheduler; 0 for none")
 }
 
 func (f *twinFlags) registerDraws(c *cobra.Command) {
@@ -66,7 +66,7 @@ func (f *twinFlags) forecasting(c *cobra.Command) (quartet.Forecasting, core.Dia
 		if value > mostDraws {
 			found = append(found, core.Diagnostic{
 				Position: core.Position{File: flag}, Summary: fmt.Sprintf("must be at most %d, got %d", mostDraws, value),
-				Hint: "each is a simulation of its own, and bands and means hardly change after some hundred",
+				Hint: "each is a simulation of its own, and intervals and means hardly change after some hundred",
 			})
 		}
 	}

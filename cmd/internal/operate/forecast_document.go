@@ -43,7 +43,7 @@ type ForecastJob struct {
 	Ahead    []string  `json:"ahead"`    // names of the jobs in front of it
 }
 
-// BandFile is a band in seconds since the start of the run; null for not foreseen.
+// BandFile is a band in seconds since the start of the run; null for not forecast.
 type BandFile struct {
 	Low    *float64 `json:"low_seconds"`    // lower bound, in seconds
 	Median *float64 `json:"median_seconds"` // median, in seconds

@@ -80,13 +80,13 @@ func (a *app) jobsCommand() *cobra.Command {
 		Short: "List the jobs of the running scheduler",
 		Long: `Lists the jobs that have not ended, by id, which is their rank in order of submission. With --all
 also those that have ended, of which the scheduler keeps the last 10,000; jobs.csv holds them all.
-With --watch it goes on until it is interrupted (exit 130), and prints a job again whenever its state,
+With --watch it runs until it is interrupted (exit 130), and prints a job again whenever its state,
 its devices or why it waits have changed.`,
 		Example: "  quartet jobs --state waiting,running --tenant vision\n  quartet jobs -w -o wide",
 		Args:    cobra.NoArgs,
 	}
 	chosen.register(c)
-	c.Flags().BoolVarP(&watch, "watch", "w", false, "go on, and print the jobs that change")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "keep running, and print the jobs that change")
 	c.Flags().BoolVarP(&f.Everywhere, "all-namespaces", "A", false, "of a Kubernetes cluster, list the jobs of every namespace")
 	defer c.MarkFlagsMutuallyExclusive("all-namespaces", "namespace")
 	f.operation(c, func(ctx context.Context, client cluster.Orders, _ []string) error {

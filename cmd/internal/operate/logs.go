@@ -33,7 +33,7 @@ one that has ended, or whose scheduler was killed.`,
 	}
 	c.Flags().Uint32Var(&rank, "rank", 0, "which replica")
 	c.Flags().BoolVar(&log.Stderr, "stderr", false, "standard error instead of standard output")
-	c.Flags().BoolVarP(&log.Follow, "follow", "f", false, "go on until the job has ended")
+	c.Flags().BoolVarP(&log.Follow, "follow", "f", false, "follow the output until the job has ended")
 	f.complete(f.operation(c, func(ctx context.Context, client cluster.Orders, args []string) error {
 		log.Job, log.Rank = args[0], int(rank)
 		if err := checkRank(ctx, client, log.Job, rank); err != nil {

@@ -16,7 +16,7 @@ const (
 	declaredWork = "its jobs are ordered by what they declare with --set pipeline.allocation.config.step_times=false"
 )
 
-// hintNeeds tells what to set when a policy must know more of jobs than real ones tell.
+// hintNeeds says what to set when a policy must know more of jobs than real ones tell.
 func hintNeeds(err error) error {
 	found, ok := errors.AsType[core.Diagnostics](err)
 	if !ok {

@@ -84,7 +84,7 @@ func (a *app) healthCommand(name, short string, h core.Health) *cobra.Command {
 	}), math.MaxInt, nodeNames)
 }
 
-// noteHealth tells what becomes of a node that was drained, or is ready again.
+// noteHealth says what becomes of a node that was drained, or is ready again.
 func (a *app) noteHealth(name string, nodes []*controlv1.Node, jobs []*controlv1.Job, h core.Health) {
 	at := slices.IndexFunc(nodes, func(n *controlv1.Node) bool { return n.GetName() == name })
 	if at >= 0 && nodes[at].GetHealth() == h.String() {

@@ -78,7 +78,7 @@ func (r *reloading) reload(ctx context.Context) error {
 	return nil
 }
 
-// refuse tells why a config is not used, a line for each problem of it.
+// refuse says why a config is not used, a line for each problem of it.
 func (r *reloading) refuse(err error) {
 	const message = "the new config is not used; the run keeps the old one"
 	problems, ok := errors.AsType[core.Diagnostics](err)

@@ -459,7 +459,7 @@ func nonNil(list []string) []string {
 	return list
 }
 
-// batchSetting and measured are how JSON tells what a table has no columns for; nil where nothing is known.
+// batchSetting and measured are how JSON says what a table has no columns for; nil where nothing is known.
 type batchSetting struct {
 	BatchPerDevice     uint32   `json:"batch_per_device"`
 	AccumulationSteps  uint32   `json:"accumulation_steps"`

@@ -81,7 +81,7 @@ it resumes too. docs/run.md describes job files, folders and failures.`,
 	f.metricsFlags.register(c)
 	a.Logs.Register(c)
 	c.Flags().StringVar(&f.jobs, "jobs", "", "job file, instead of the config's workload")
-	c.Flags().StringVar(&f.name, "name", "", "name of the run, instead of the config's: runs of different names go on beside each other")
+	c.Flags().StringVar(&f.name, "name", "", "name of the run, instead of the config's: runs of different names run beside each other")
 	c.Flags().Float64Var(&f.speedup, "speedup", 0, "seconds of the run that pass in one, instead of backend.config.speedup")
 	c.Flags().StringVar(&f.Out, "out", "", "folder for the results, instead of output.dir")
 	c.Flags().BoolVar(&f.Strict, "strict", false, "exit 3 when jobs were rejected, failed or did not finish; not for those that were cancelled")
@@ -239,7 +239,7 @@ func poolSettings(pools []backend.Pool) (string, error) {
 	return string(text), err
 }
 
-// isTrace reports whether the jobs of a config come from a trace, which tells how much work they are.
+// isTrace reports whether the jobs of a config come from a trace, which says how much work they are.
 func isTrace(c *configs.Config) bool {
 	return !slices.Contains([]string{"workload/jobs", "workload/submitted", "workload/tuning"}, c.Workload.ID)
 }

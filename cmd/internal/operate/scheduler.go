@@ -50,7 +50,7 @@ type serveFlags struct {
 }
 
 func (f *serveFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.listen, "listen", "", "take orders on this HOST:PORT, too, from whoever shows a certificate of --tls-ca")
+	c.Flags().StringVar(&f.listen, "listen", "", "take orders on this HOST:PORT, too, from any client with a certificate of --tls-ca")
 	f.tlsFlags.register(c, "listen", "the scheduler")
 }
 
@@ -93,7 +93,7 @@ func (f *serveFlags) serve(folder string, o backend.Operated, b *control.Board, 
 	return s, nil
 }
 
-// noteReady tells where the scheduler takes orders, and how to give it one.
+// noteReady says where the scheduler takes orders, and how to give it one.
 func (f *serveFlags) noteReady(socket string) {
 	which := ""
 	dir := filepath.Dir(filepath.Dir(socket)) // OUT/NAME

@@ -24,9 +24,9 @@ func (a *app) uiCommand() *cobra.Command {
 	port := 0
 	c := &cobra.Command{
 		Use:   "ui [DIR|RUN]",
-		Short: "Show runs in the browser, those that go on as they go",
+		Short: "Show runs in the browser, runs in progress live",
 		Long: `Serves the pages of a folder of runs, or of one run, on the loopback of this machine until it is interrupted. The
-address that it prints holds a token: nobody else can read. There is nothing to change there.
+address that it prints holds a token: no one else can read. There is nothing to change there.
 
 The page of a live run is that of quartet report as far as the run has come, and follows it to its end.`,
 		Example: `  quartet ui

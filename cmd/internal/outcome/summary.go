@@ -56,7 +56,7 @@ func Print(a *cli.App, r *quartet.Result, config *configs.Config) error {
 	return nil
 }
 
-// switches tells which composition took over when, and why.
+// switches says which composition took over when, and why.
 func switches(s *metrics.Synthesizer) render.Table {
 	t := render.Table{Columns: []render.Column{{Name: "after"}, {Name: "round", Numeric: true}, {Name: "from"}, {Name: "to"}, {Name: "why"}}}
 	for i := range s.Log {
@@ -66,7 +66,7 @@ func switches(s *metrics.Synthesizer) render.Table {
 	return t
 }
 
-// pools tells what each pool was, and what it cost.
+// pools says what each pool was, and what it cost.
 func pools(s *metrics.Summary) render.Table {
 	t := render.Table{Columns: []render.Column{{Name: "pool"}}}
 	for _, name := range []string{"most nodes", "node hours", "idle", "cost", "idle cost"} {

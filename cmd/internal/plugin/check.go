@@ -29,7 +29,7 @@ func (a *app) pluginTestCommand() *cobra.Command {
 		Use:   "test FILE|NAME",
 		Short: "Hold a plugin to the contract of its stages",
 		Long: `Runs the conformance suite, the same that every built-in passes, against each policy of the plugin in a process
-of its own: random clusters, jobs, failures and neighbours. Tells what is wrong and how to mend it. Exit code 1 when
+of its own: random clusters, jobs, failures and neighbours. Lists what is wrong and how to fix it. Exit code 1 when
 something is.`,
 		Example:           "  quartet plugin test ./my-policy\n  quartet plugin test ./my-policy --config settings.yaml --worlds 1000",
 		Args:              cobra.ExactArgs(1),

@@ -27,7 +27,7 @@ type component struct {
 
 func (c component) id() string { return c.stage + "/" + c.Type }
 
-// origin tells where the component comes from.
+// origin says where the component comes from.
 func (c component) origin() string {
 	if c.plugin == nil {
 		return "built-in"

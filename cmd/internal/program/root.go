@@ -59,7 +59,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer, e Engine)
 	}
 	code := a.exitCode(err)
 	if !onlyInterrupted(err) {
-		a.tell(command, err)
+		a.printError(command, err)
 	}
 	return code
 }
@@ -92,8 +92,8 @@ func onlyInterrupted(err error) bool {
 	}
 }
 
-// tell writes the error to stderr: diagnostics a line each, starting with their position.
-func (a *app) tell(command *cobra.Command, err error) {
+// printError writes the error to stderr: diagnostics a line each, starting with their position.
+func (a *app) printError(command *cobra.Command, err error) {
 	text := err.Error()
 	if _, ok := errors.AsType[core.Diagnostics](err); !ok {
 		text = a.red("error: ") + strings.TrimSpace(text)

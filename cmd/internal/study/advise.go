@@ -71,7 +71,7 @@ limit, 130 interrupted.`,
 	flags := c.Flags()
 	flags.StringVar(&f.trace, "trace", "", "trace to choose on (default: the workload of the config)")
 	flags.StringVar(&f.from, "from", "csv", "type of workload that reads the trace: "+strings.Join(traceTypes(), ", "))
-	flags.StringVar(&f.goal, "goal", "mean", "what is to be small: "+goalList())
+	flags.StringVar(&f.goal, "goal", "mean", "what to minimise: "+goalList())
 	flags.StringArrayVar(&f.limits, "limit", nil, "what must hold in every window, such as rho_max<2; may be repeated")
 	flags.StringSliceVar(&f.candidates, "candidates", nil, "candidates by name, config files over the others, or a study file whose schedulers they are, simplest first (default: those that fit the cluster and the trace)")
 	flags.IntVar(&f.windows, "windows", 10, "windows to choose on, and as many to judge on")

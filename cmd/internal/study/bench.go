@@ -54,8 +54,8 @@ func (a *app) benchCommand() *cobra.Command {
 		Long: `Runs every cell of a study: each item of every axis, with each seed or window. All schedulers see
 the same jobs and the same random numbers, so that they are compared in pairs.
 
-What was run is kept: the same study again runs only what is new, and one that was interrupted
-goes on. It writes study.yaml, runs.csv, jobs.csv.gz, stats.csv, warnings.csv and report.html into a
+Finished runs are kept: the same study again runs only what is new, and an interrupted one
+resumes. It writes study.yaml, runs.csv, jobs.csv.gz, stats.csv, warnings.csv and report.html into a
 folder named after the study; docs/studies.md defines every column.
 
 STUDY is a file, "-" for standard input, the folder of a study, or one that comes with Quartet:
@@ -209,7 +209,7 @@ func (a *app) studyOptions(ctx context.Context, dir string, workers int) (study.
 	return o, nil
 }
 
-// studyProgress tells how many runs ended and how long the others may take, on one line of a terminal.
+// studyProgress says how many runs ended and how long the others may take, on one line of a terminal.
 func (a *app) studyProgress() func(done, total int) {
 	if !cli.IsTerminal(a.Stderr) {
 		return nil
@@ -290,7 +290,7 @@ func parseShard(text string) (shard, shards int, err error) {
 	return shard, shards, nil
 }
 
-// studyVerdict tells what a study came to, and is the error that it ends with.
+// studyVerdict says what a study came to, and is the error that it ends with.
 func (a *app) studyVerdict(r *study.Result, dir string, part bool, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):

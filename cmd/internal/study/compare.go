@@ -102,7 +102,7 @@ func (f *compareFlags) check() ([]compare.Threshold, error) {
 	return thresholds, found.Err()
 }
 
-// compare reads the sides and compares them. What is wrong with any of them is told at once.
+// compare reads the sides and compares them. What is wrong with any of them is reported together.
 func (f *compareFlags) compare(ctx context.Context, a *app, args []string, thresholds []compare.Threshold) (*compare.Result, error) {
 	var sides []*compare.Side
 	var found core.Diagnostics

@@ -72,7 +72,7 @@ func (r *fillReport) curves(placement string, seed int64, c *inflation.Curves) {
 	}
 }
 
-// close writes what is left, and tells what went wrong.
+// close writes what is left, and says what went wrong.
 func (r *fillReport) close() error {
 	if r == nil {
 		return nil

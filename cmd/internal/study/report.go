@@ -27,8 +27,8 @@ func (a *app) reportCommand() *cobra.Command {
 		Use:   "report RUN...|STUDY",
 		Short: "Write one HTML page of a run, of several beside each other, or of a study",
 		Long: `Reads the folder of a run or a study and writes report.html into it: one file that needs no network. Of several runs it
-writes report.html into the present folder. docs/reports.md says what the page shows. What is wrong with the files, or that
-the run has not ended, is told there and here.
+writes report.html into the present folder. docs/reports.md says what the page shows. Problems with the files, or that
+the run has not ended, are reported there and here.
 
 --figures draws its curves and points for papers, too, into the folder figures beside the page, as svg or pdf.`,
 		Example: `  quartet report runs/default

@@ -19,7 +19,7 @@ func (a *app) synergyBoundCommand() *cobra.Command {
 		Use:   "synergy-bound",
 		Short: "How near tune comes to the best division of CPUs and memory",
 		Long: `Seats the jobs of a config on its idle nodes, all there at once, in the order of submission, until no more find room, and divides CPUs and memory among those
-that run: by their devices, as placement synergy does in mode tune, and as well as any division can. The bound holds for every division with nobody below the
+that run: by their devices, as placement synergy does in mode tune, and as well as any division can. The bound holds for every division with no job below the
 proportional share; the gap is how far the best division found may be from it. Nothing is simulated. docs/resources.md has more.`,
 		Example: "  quartet synergy-bound -f compositions/cpus-and-memory.yaml",
 		Args:    cli.ByFlag,

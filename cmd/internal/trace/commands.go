@@ -204,7 +204,7 @@ jobs and span. docs/traces.md says what was fitted to what.`,
 	return c
 }
 
-// settingError tells how the settings of a generated workload are given when one is taken for a flag.
+// settingError says how the settings of a generated workload are given when one is taken for a flag.
 func settingError(err error, name string) error {
 	for _, source := range quartet.Builtins().Workload {
 		if source.Type != "generated" {

@@ -85,7 +85,7 @@ type sampleFlag struct{ name, key, kind, value string }
 // String is what the flag is set to.
 func (f *sampleFlag) String() string { return f.value }
 
-// Set takes the value as it is: the config tells what is wrong with it.
+// Set takes the value as it is: the config reports what is wrong with it.
 func (f *sampleFlag) Set(value string) error {
 	f.value = value
 	return nil

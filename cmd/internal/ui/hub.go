@@ -203,7 +203,7 @@ func (h *hub) ask(ctx context.Context) {
 		if s != nil {
 			s.Page = h.newest()
 		}
-		h.tell(ctx, s, err)
+		h.publish(ctx, s, err)
 		select {
 		case <-ctx.Done():
 			return
@@ -212,7 +212,7 @@ func (h *hub) ask(ctx context.Context) {
 	}
 }
 
-func (h *hub) tell(ctx context.Context, s *State, err error) {
+func (h *hub) publish(ctx context.Context, s *State, err error) {
 	event, what := "", any(s)
 	if err != nil {
 		if event, what = "event: silent\n", err.Error(); !isLive(h.dir) {

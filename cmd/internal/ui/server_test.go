@@ -156,7 +156,7 @@ func TestSlowViewerGetsTheLatest(t *testing.T) {
 	news := make(chan []byte, 1)
 	h.viewers[news] = true
 	for now := range 3 {
-		h.tell(t.Context(), &State{Now: float64(now)}, nil)
+		h.publish(t.Context(), &State{Now: float64(now)}, nil)
 	}
 	if text := string(<-news); !strings.Contains(text, `"now":2`) {
 		t.Errorf("got %s", text)

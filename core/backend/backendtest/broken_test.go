@@ -164,14 +164,14 @@ func TestSuiteCatches(t *testing.T) {
 				o.NowSeconds = -1
 			}
 		}), "time went back"},
-		"a round that is late": {"wakes when told to", wakes(func(w *core.Wake) { w.BySeconds++ }), "due at"},
-		"a round that is early": {"wakes when told to", wakes(func(w *core.Wake) {
+		"a round that is late": {"wakes when asked to", wakes(func(w *core.Wake) { w.BySeconds++ }), "due at"},
+		"a round that is early": {"wakes when asked to", wakes(func(w *core.Wake) {
 			w.BySeconds = math.Min(w.BySeconds, math.Floor(w.BySeconds)-0.5)
 		}), "due at"},
 		"a round beside the grid": {"wakes on the grid", wakes(func(w *core.Wake) { w.IntervalSeconds, w.OnEvents = 0, true }), "due at"},
 		"an event of the future": {"a job runs to its end", observes(func(_ *broken, o *core.Observation) {
 			o.Events[0].AtSeconds = o.NowSeconds + 1
-		}), "is told at"},
+		}), "is reported at"},
 		"an event of the past": {"a job runs to its end", observes(func(b *broken, o *core.Observation) {
 			if b.calls > 1 {
 				o.Events[len(o.Events)-1].AtSeconds = -1
@@ -249,7 +249,7 @@ func TestSuiteCatches(t *testing.T) {
 		"a job ended early that keeps its devices": {"a job that is ended early lets go and is over", applies(func(_ *broken, changes []core.Change) []core.Change {
 			return slices.DeleteFunc(changes, func(c core.Change) bool { return c.Action == core.Finish && c.Job == 0 })
 		}), "apply"},
-		"a pause that is ignored": {"a paused job lets go, and goes on when it is started again", applies(func(_ *broken, changes []core.Change) []core.Change {
+		"a pause that is ignored": {"a paused job lets go, and resumes when it is started again", applies(func(_ *broken, changes []core.Change) []core.Change {
 			return slices.DeleteFunc(changes, func(c core.Change) bool { return c.Action == core.Pause })
 		}), "apply"},
 		"unknown jobs that are ignored": {"an unknown job is an error", applies(func(_ *broken, changes []core.Change) []core.Change {
@@ -305,14 +305,14 @@ func TestSuiteCatches(t *testing.T) {
 				}
 			}
 		}), "is not so that node 1 is draining"},
-		"a job that is not told":     {"nodes are taken away with notice", hides(core.JobInterrupted, func(*core.Event) bool { return true }), "was not told that it lost its devices"},
+		"a job that is not told":     {"nodes are taken away with notice", hides(core.JobInterrupted, func(*core.Event) bool { return true }), "no event says that job 0 lost its devices"},
 		"a job that is told less":    {"a node does not drain in time", hides(core.JobInterrupted, func(e *core.Event) bool { e.Cause = 0; return false }), "was interrupted for unknown"},
 		"a notice that is not given": {"nodes are taken away with notice", hides(core.NodeChanged, func(e *core.Event) bool { return e.Health == core.Draining }), "is gone at"},
 		"more nodes than the pool may have": {"a pipeline runs on pools", &broken{scale: func(_ *broken, round int, targets []core.PoolTarget) (int, []core.PoolTarget) {
 			targets[0].Nodes += 2
 			return round, targets
 		}}, "nodes, want at most 3"},
-		"shares that are none":         {"shares: jobs are on a device together", &broken{shares: true}, "is told with the share <nil>, want &{334 }"},
+		"shares that are none":         {"shares: jobs are on a device together", &broken{shares: true}, "is reported with the share <nil>, want &{334 }"},
 		"a device that is not shared":  {"shares: jobs take turns on a device", &broken{shares: true}, "apply"},
 		"the part of one that stopped": {"shares: a job takes the place of one of several", &broken{shares: true}, "apply"},
 		"capabilities that change":     {"capabilities stay", &broken{}, "capabilities were"},

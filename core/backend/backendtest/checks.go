@@ -14,7 +14,7 @@ import (
 
 var checks = []check{
 	{"jobs are submitted once and in order", submissions},
-	{"wakes when told to", wakesByItself},
+	{"wakes when asked to", wakesByItself},
 	{"wakes on the grid", wakesOnTheGrid},
 	{"the end is the end", ends},
 	{"a context that ends loses nothing", cancels},
@@ -28,7 +28,7 @@ var checks = []check{
 	{"a job is tuned", tunes},
 	{"a discarded job is over", discards},
 	{"a job that is ended early lets go and is over", finishes},
-	{"a paused job lets go, and goes on when it is started again", pauses},
+	{"a paused job lets go, and resumes when it is started again", pauses},
 	{"an unknown job is an error", refusesTheUnknown},
 	{"capabilities stay", keepsCapabilities},
 	{"closes twice", closesTwice},
@@ -262,7 +262,7 @@ func appliesAfterALaterRound(t testing.TB, h *Harness) {
 	s.news = nil
 	s.pass(2)
 	if len(s.news) > 0 {
-		t.Errorf("a repetition of round %d after round %d starts jobs: told %q", first, s.round, s.news)
+		t.Errorf("a repetition of round %d after round %d starts jobs: reported %q", first, s.round, s.news)
 	}
 }
 
@@ -291,7 +291,7 @@ func discards(t testing.TB, h *Harness) {
 	s.apply(core.Change{Action: core.Discard, Job: 0}, core.Change{Action: core.Discard, Job: 1})
 	s.over()
 	if s.jobs[0].ended != nil || s.jobs[1].ended != nil {
-		t.Error("the end of a discarded job is told")
+		t.Error("the end of a discarded job is reported")
 	}
 }
 
@@ -306,7 +306,7 @@ func finishes(t testing.TB, h *Harness) {
 	}
 	s.over()
 	if s.jobs[0].ended != nil || s.jobs[1].ended != nil {
-		t.Error("the end of a job is told that was ended early")
+		t.Error("the end of a job that was ended early is reported")
 	}
 }
 

@@ -268,7 +268,7 @@ func cancelsInTheMidst(t testing.TB, h *Harness) {
 	o.pass(1)
 	slices.Sort(o.news)
 	if want := []string{"job_cancelled 0", "job_cancelled 1"}; !slices.Equal(o.news, want) {
-		t.Errorf("told %q, want %q", o.news, want)
+		t.Errorf("reported %q, want %q", o.news, want)
 	}
 	o.submit(Job{Name: "next", Seconds: 1, Replicas: 2})
 	o.submitted(3)

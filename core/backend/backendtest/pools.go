@@ -65,7 +65,7 @@ func (s *session) until(what string, is func() bool) {
 	s.Helper()
 	for from := s.held; !is(); {
 		if s.held-from > mostRounds/4 {
-			s.Fatalf("after %d rounds it is not so that %s; told %q", s.held-from, what, s.news)
+			s.Fatalf("after %d rounds it is not so that %s; reported %q", s.held-from, what, s.news)
 		}
 		s.next(core.Wake{BySeconds: s.now + s.h.UnitSeconds, OnEvents: true})
 		s.apply()
@@ -157,13 +157,13 @@ func nodesDrain(t testing.TB, h *Harness) {
 	s.news = nil
 	s.pass(3)
 	if len(s.news) > 0 {
-		t.Errorf("while a job is on a node that drains, told %q", s.news)
+		t.Errorf("while a job is on a node that drains, reported %q", s.news)
 	}
 	s.apply(stop(1))
 	s.untilHealth(1, core.Gone)
 	for _, told := range s.news {
 		if told != "node_removed 1" {
-			t.Errorf("told %q, want that node 1 is gone and nothing else", told)
+			t.Errorf("reported %q, want that node 1 is gone and nothing else", told)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func (s *session) checkInterrupted(id core.JobID, cause core.Cause) {
 	case s.jobs[id].ended != nil:
 		s.Fatalf("job %d %v, want it interrupted", id, s.jobs[id].ended.Kind)
 	case e == nil:
-		s.Fatalf("job %d was not told that it lost its devices; told %q", id, s.news)
+		s.Fatalf("no event says that job %d lost its devices; reported %q", id, s.news)
 	case e.Cause != cause:
 		s.Errorf("job %d was interrupted for %v, want %v", id, e.Cause, cause)
 	}
@@ -240,7 +240,7 @@ func takesOverPools(t testing.TB, h *Harness) {
 		for s.nodes[0] = (nodeSeen{}); s.round < round; s.round++ {
 			seen, err := s.backend.Next(context.Background(), core.Wake{BySeconds: s.now, OnEvents: true})
 			if err != nil || seen.Decided == nil {
-				t.Fatalf("round %d is not told again: %+v, error %v", s.round+1, seen, err)
+				t.Fatalf("round %d is not repeated: %+v, error %v", s.round+1, seen, err)
 			}
 			for i := range seen.Events {
 				s.lastID = max(s.lastID, seen.Events[i].ID)

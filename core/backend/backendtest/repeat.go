@@ -9,7 +9,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Repeat makes a backend tell events again at random, as after a watch was set up anew, and has it told changes twice, as by
+// Repeat makes a backend deliver events again at random, as after a watch was set up anew, and applies changes twice, as by
 // a scheduler that was restarted. To who drives it that makes no difference.
 func Repeat(b core.Backend, r *rand.Rand) core.Backend { return &repeater{Backend: b, rand: r} }
 
@@ -19,7 +19,7 @@ type repeater struct {
 	told []core.Event
 }
 
-// Next tells some of what it told before, what is new, and some of that again.
+// Next returns some of what it returned before, what is new, and some of that again.
 func (r *repeater) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
 	seen, err := r.Backend.Next(ctx, w)
 	if err != nil {

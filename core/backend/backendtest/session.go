@@ -130,7 +130,7 @@ func (s *session) tryNext(ctx context.Context, w core.Wake) ([]core.Event, error
 		}
 		s.lastID = e.ID
 		if !(e.AtSeconds >= s.now && e.AtSeconds <= seen.NowSeconds) {
-			s.Errorf("%v of %v s is told at %v s, after the observation of %v s", e.Kind, e.AtSeconds, seen.NowSeconds, s.now)
+			s.Errorf("%v of %v s is reported at %v s, after the observation of %v s", e.Kind, e.AtSeconds, seen.NowSeconds, s.now)
 		}
 		s.take(e)
 		s.note(e)
@@ -188,7 +188,7 @@ func (s *session) take(e *core.Event) {
 		return
 	}
 	if e.Job < 0 || int(e.Job) >= len(s.jobs) {
-		s.Fatalf("told %v of unknown job %d", e.Kind, e.Job)
+		s.Fatalf("reported %v of unknown job %d", e.Kind, e.Job)
 	}
 	j := &s.jobs[e.Job]
 	switch {
@@ -228,7 +228,7 @@ func (s *session) takeNode(e *core.Event) {
 		return
 	}
 	if e.Node < 0 || int(e.Node) >= len(s.nodes) {
-		s.Fatalf("told of unknown node %d", e.Node)
+		s.Fatalf("reported unknown node %d", e.Node)
 	}
 	n := &s.nodes[e.Node]
 	if e.AtSeconds < n.at {
@@ -262,7 +262,7 @@ func (s *session) wantNews(after string, want ...string) {
 	s.Helper()
 	s.pass(1)
 	if !slices.Equal(s.news, want) {
-		s.Errorf("%s, told %q, want %q", after, s.news, want)
+		s.Errorf("%s, reported %q, want %q", after, s.news, want)
 	}
 	s.news = nil
 }
@@ -319,7 +319,7 @@ func (s *session) over() {
 		_, err := s.tryNext(ctx, core.Wake{BySeconds: s.now + 1000*s.h.UnitSeconds, OnEvents: true})
 		cancel()
 		if !errors.Is(err, io.EOF) {
-			s.Fatalf("nothing is left, and Next tells %q, error %v; want io.EOF", s.news, err)
+			s.Fatalf("nothing is left, and Next returns %q, error %v; want io.EOF", s.news, err)
 		}
 	}
 }

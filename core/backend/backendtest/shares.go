@@ -33,7 +33,7 @@ func (s *session) wantShares(jobs ...Job) {
 	s.Helper()
 	for id := range jobs {
 		if got, want := s.jobs[id].spec.Share, jobs[id].Share(); (got == nil) != (want == nil) || got != nil && *got != *want {
-			s.Errorf("job %d is told with the share %v, want %v", id, got, want)
+			s.Errorf("job %d is reported with the share %v, want %v", id, got, want)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func takesOver(t testing.TB, h *Harness) {
 			s.now = seen.NowSeconds
 			if seen.Decided == nil {
 				if k != len(history) {
-					t.Fatalf("restart %d: %d rounds are told again, want %d", i, k, len(history))
+					t.Fatalf("restart %d: %d rounds are repeated, want %d", i, k, len(history))
 				}
 				s.round = len(history) + 1
 				s.apply()

@@ -23,7 +23,7 @@ type Device struct {
 	Index     int    // as the driver numbers them, by bus; CUDA may number otherwise
 	UUID      string // by which CUDA_VISIBLE_DEVICES names it
 	Model     string // name that the driver gives it
-	MemoryMiB int    // 0 if the driver does not tell
+	MemoryMiB int    // 0 if the driver does not report it
 	MIG       bool   // it is divided into instances. CUDA gives a process one of them, never the whole: it is not scheduled
 
 	// An instance of MIG is scheduled as a device of its own, under the Index of the device that it is a part of.
@@ -42,7 +42,7 @@ func (d Device) Type() string {
 // Found is what a search came to.
 type Found struct {
 	Devices []Device // by index
-	Source  string   // what told of them; empty without a driver
+	Source  string   // what reported them; empty without a driver
 	Reason  string   // why there are none; empty when there are some
 }
 
@@ -69,7 +69,7 @@ func (f Found) Groups() []Group {
 	return groups
 }
 
-// String tells in one line what there is to schedule, or why there is nothing.
+// String says in one line what there is to schedule, or why there is nothing.
 func (f Found) String() string {
 	var parts []string
 	for _, g := range f.Groups() {

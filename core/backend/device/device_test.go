@@ -64,8 +64,8 @@ func TestTypeOf(t *testing.T) {
 	}
 }
 
-// told is a source that answers, or does not.
-func told(name string, err error, devices ...Device) source {
+// fakeSource is a source that answers, or does not.
+func fakeSource(name string, err error, devices ...Device) source {
 	return source{name, func(context.Context) ([]Device, error) { return devices, err }}
 }
 
@@ -93,36 +93,36 @@ func TestDiscover(t *testing.T) {
 		wantErr string
 	}{
 		"the first source answers": {
-			sources: []source{told("a", nil, two, one), told("b", errors.New("not asked"))},
+			sources: []source{fakeSource("a", nil, two, one), fakeSource("b", errors.New("not asked"))},
 			want:    Found{Source: "a", Devices: []Device{one, two}},
 		},
 		"the first source is absent": {
-			sources: []source{told("a", absent("no a")), told("b", nil, one)},
+			sources: []source{fakeSource("a", absent("no a")), fakeSource("b", nil, one)},
 			want:    Found{Source: "b", Devices: []Device{one}},
 		},
 		"all are absent": {
-			sources: []source{told("a", absent("no a")), told("b", absent("no b"))},
+			sources: []source{fakeSource("a", absent("no a")), fakeSource("b", absent("no b"))},
 			want:    Found{Reason: "no NVIDIA driver: no a, no b"},
 		},
 		"a driver without devices": {
-			sources: []source{told("a", nil), told("b", nil, one)},
+			sources: []source{fakeSource("a", nil), fakeSource("b", nil, one)},
 			want:    Found{Source: "a", Reason: "the NVIDIA driver shows no device"},
 		},
 		"a broken driver": {
-			sources: []source{told("a", errors.New("version mismatch")), told("b", nil, one)},
+			sources: []source{fakeSource("a", errors.New("version mismatch")), fakeSource("b", nil, one)},
 			wantErr: "list devices with a: version mismatch",
 		},
 		"an index twice": {
-			sources: []source{told("a", nil, one, device(0, secondID, "Tesla T4"))},
+			sources: []source{fakeSource("a", nil, one, device(0, secondID, "Tesla T4"))},
 			wantErr: "device 0 is negative or listed twice",
 		},
-		"a negative index":    {sources: []source{told("a", nil, device(-1, firstID, "Tesla T4"))}, wantErr: "device -1 is negative"},
-		"a UUID twice":        {sources: []source{told("a", nil, one, device(1, firstID, "T"))}, wantErr: "two devices have the UUID"},
-		"a UUID in two cases": {sources: []source{told("a", nil, device(0, thirdID, "T"), device(1, "GPU-"+strings.ToUpper(thirdID[4:]), "T"))}, wantErr: "two devices have the UUID"},
-		"a UUID with more":    {sources: []source{told("a", nil, device(0, firstID+",1", "T"))}, wantErr: "has the UUID"},
-		"a lost device":       {sources: []source{told("a", nil, device(0, firstID, "[GPU is lost]"))}, wantErr: `has the model "[GPU is lost]"`},
-		"no model":            {sources: []source{told("a", nil, device(0, firstID, ""))}, wantErr: `has the model ""`},
-		"negative memory":     {sources: []source{told("a", nil, Device{UUID: firstID, Model: "T", MemoryMiB: -1})}, wantErr: "has -1 MiB"},
+		"a negative index":    {sources: []source{fakeSource("a", nil, device(-1, firstID, "Tesla T4"))}, wantErr: "device -1 is negative"},
+		"a UUID twice":        {sources: []source{fakeSource("a", nil, one, device(1, firstID, "T"))}, wantErr: "two devices have the UUID"},
+		"a UUID in two cases": {sources: []source{fakeSource("a", nil, device(0, thirdID, "T"), device(1, "GPU-"+strings.ToUpper(thirdID[4:]), "T"))}, wantErr: "two devices have the UUID"},
+		"a UUID with more":    {sources: []source{fakeSource("a", nil, device(0, firstID+",1", "T"))}, wantErr: "has the UUID"},
+		"a lost device":       {sources: []source{fakeSource("a", nil, device(0, firstID, "[GPU is lost]"))}, wantErr: `has the model "[GPU is lost]"`},
+		"no model":            {sources: []source{fakeSource("a", nil, device(0, firstID, ""))}, wantErr: `has the model ""`},
+		"negative memory":     {sources: []source{fakeSource("a", nil, Device{UUID: firstID, Model: "T", MemoryMiB: -1})}, wantErr: "has -1 MiB"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestVisible(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := discover(context.Background(), environment(tc.env...), told("a", nil, tc.devices...))
+			got, err := discover(context.Background(), environment(tc.env...), fakeSource("a", nil, tc.devices...))
 			var indexes []int
 			for _, d := range got.Devices {
 				indexes = append(indexes, d.Index)

@@ -102,7 +102,7 @@ func TestInstancesAreDevices(t *testing.T) {
 	whole := Device{Index: 0, UUID: thirdID, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559}
 	divided := Device{Index: 1, UUID: firstID, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559, MIG: true}
 	first, second := part(1, 0, "3g.40gb", partID), part(1, 1, "1g.10gb", otherPartID)
-	found, err := discover(context.Background(), environment(), told("a", nil, second, divided, first, whole))
+	found, err := discover(context.Background(), environment(), fakeSource("a", nil, second, divided, first, whole))
 	compare(t, found, err, Found{Source: "a", Devices: []Device{whole, divided, first, second}}, "")
 	want := []Group{
 		{Type: "h100", Devices: []Device{whole}}, {Type: "h100-3g.40gb", Devices: []Device{first}}, {Type: "h100-1g.10gb", Devices: []Device{second}},
@@ -122,12 +122,12 @@ func TestInstancesAreDevices(t *testing.T) {
 	}
 	for name, tc := range visible {
 		t.Run(name, func(t *testing.T) {
-			got, err := discover(context.Background(), environment(visibleDevices, tc.list), told("a", nil, found.Devices...))
+			got, err := discover(context.Background(), environment(visibleDevices, tc.list), fakeSource("a", nil, found.Devices...))
 			compare(t, got.Devices, err, tc.want, tc.wantErr)
 		})
 	}
 	old, older := part(1, 0, "1g.10gb", oldPartID), part(1, 1, "1g.10gb", oldPartID+"1")
-	got, err := discover(context.Background(), environment(visibleDevices, oldPartID), told("a", nil, divided, old, older))
+	got, err := discover(context.Background(), environment(visibleDevices, oldPartID), fakeSource("a", nil, divided, old, older))
 	compare(t, got.Devices, err, []Device{old}, "")
 }
 

@@ -91,7 +91,7 @@ func instancesOf(handle nvml.Device, of *Device) (list []Device, err error) {
 		}
 		_, profile, told := strings.Cut(d.Model, " MIG ")
 		if !told {
-			return nil, fmt.Errorf("instance %d is called %q, which tells no profile", i, d.Model)
+			return nil, fmt.Errorf("instance %d is called %q, which names no profile", i, d.Model)
 		}
 		d.Model, d.Profile, d.Instance = of.Model, profile, i
 		list = append(list, d)

@@ -109,7 +109,7 @@ func TestAsk(t *testing.T) {
 		},
 		"an instance without a profile": {
 			library: fakeLibrary{devices: []*fakeDevice{{id: firstID, model: "T", mode: nvml.DEVICE_MIG_ENABLE, instances: []*fakeDevice{{model: "T"}}}}},
-			wantErr: `instance 0 is called "T", which tells no profile`,
+			wantErr: `instance 0 is called "T", which names no profile`,
 		},
 		"none":             {},
 		"no kernel module": {library: fakeLibrary{init: nvml.ERROR_DRIVER_NOT_LOADED}, wantErr: "initialise: ERROR_DRIVER_NOT_LOADED"},

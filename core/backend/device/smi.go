@@ -111,7 +111,7 @@ func parseRow(row []string) (Device, error) {
 	if d.Index, err = strconv.Atoi(row[0]); err != nil {
 		return Device{}, fmt.Errorf("index %q", row[0])
 	}
-	if !untold(row[3]) {
+	if !isUnknown(row[3]) {
 		if d.MemoryMiB, err = strconv.Atoi(row[3]); err != nil {
 			return Device{}, fmt.Errorf("memory %q", row[3])
 		}
@@ -119,13 +119,13 @@ func parseRow(row []string) (Device, error) {
 	switch mode := row[4]; {
 	case mode == "Enabled":
 		d.MIG = true
-	case mode != "Disabled" && !untold(mode):
+	case mode != "Disabled" && !isUnknown(mode):
 		return Device{}, fmt.Errorf("MIG mode %q", mode)
 	}
 	return d, nil
 }
 
-// untold reports whether a value is one that the device does not have. Anything else in brackets tells of a defect.
-func untold(value string) bool {
+// isUnknown reports whether a value is one that the device does not have. Anything else in brackets tells of a defect.
+func isUnknown(value string) bool {
 	return value == "[N/A]" || value == "N/A" || value == "[Not Supported]"
 }

@@ -8,7 +8,7 @@ import (
 var (
 	// product is the word that names a device for servers: v100, a10g, gh200.
 	product = pattern(`^[a-z]{1,2}[0-9]{1,3}[a-z]?$`)
-	// variant tells how one is built: its socket, its memory.
+	// variant says how one is built: its socket, its memory.
 	variant = pattern(`^(sxm[0-9]?|pcie|nvl[0-9]*|fhhl|dgxs|hbm[0-9]e?|[0-9]+gb)$`)
 	// card is a number of the GeForce series.
 	card   = pattern(`^[0-9]{3,4}$`)

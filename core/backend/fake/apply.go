@@ -57,7 +57,7 @@ func (b *Backend) stop(changes []core.Change) {
 			b.turn(j)
 		default:
 			b.leave(j, gone)
-			b.tell(j.progressed(core.JobProgressed, gone))
+			b.enqueue(j.progressed(core.JobProgressed, gone))
 		}
 	}
 	b.clock = gone
@@ -91,7 +91,7 @@ func (b *Backend) carryOut(c *core.Change) error {
 			b.interrupt(j, b.clock, core.CauseUnknown)
 			break
 		}
-		b.tell(j.progressed(core.JobProgressed, b.clock))
+		b.enqueue(j.progressed(core.JobProgressed, b.clock))
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (b *Backend) turn(j *job) {
 		kind = core.JobFailed
 	}
 	b.end(j)
-	b.tell(j.progressed(kind, at))
+	b.enqueue(j.progressed(kind, at))
 }
 
 // interrupt takes away the devices of a job that did not ask for it.
@@ -120,7 +120,7 @@ func (b *Backend) interrupt(j *job, at float64, cause core.Cause) {
 	j.lost = true
 	e := j.progressed(core.JobInterrupted, at)
 	e.Cause = cause
-	b.tell(e)
+	b.enqueue(e)
 }
 
 // leave frees the devices of a job at a moment.

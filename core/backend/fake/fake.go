@@ -32,9 +32,9 @@ type Options struct {
 	Scripts map[string]Script // by job name; a job without one finishes
 	// StopSeconds is how long Apply waits for the jobs that it stops. They work on meanwhile, and may end before.
 	StopSeconds float64
-	// TellAgain is the share of the observations that tell events again. It needs Rand.
-	TellAgain float64
-	Rand      *rand.Rand // source of what TellAgain leaves to chance
+	// RepeatShare is the share of the observations that repeat events. It needs Rand.
+	RepeatShare float64
+	Rand        *rand.Rand // source of what RepeatShare leaves to chance
 	// StallSeconds is how long no job may run, start or be submitted and no node of a pool be ready first before nothing more is
 	// expected; 0 for an hour.
 	StallSeconds float64
@@ -121,7 +121,7 @@ func (b *Backend) expect(spec core.JobSpec) {
 }
 
 // Restart puts another scheduler in the place of the one that drove the backend, for a composition of an identity: the world goes
-// on as it is, and the rounds so far are told again.
+// on as it is, and the rounds so far are repeated.
 func (b *Backend) Restart(identity string) error { return b.RestartOn(b.cluster, identity) }
 
 // RestartOn is Restart for a pipeline on a cluster of its own, which is as the one was that the backend was opened on.
@@ -256,7 +256,7 @@ func (b *Backend) happen(at float64) {
 		_ = b.journal.Submit([]*workload.Job{{Spec: j.spec}}) // memory does not fail
 		b.active++
 		b.lastWork = at
-		b.tell(core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: j.spec.ID, Spec: &j.spec, StepsLeft: math.NaN()})
+		b.enqueue(core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: j.spec.ID, Spec: &j.spec, StepsLeft: math.NaN()})
 	}
 	b.removeEmpty()
 }
@@ -282,8 +282,8 @@ func (b *Backend) running() bool {
 	return slices.ContainsFunc(b.jobs, func(j *job) bool { return j.seats != nil })
 }
 
-// tell numbers an event, to be told with the next observation.
-func (b *Backend) tell(e core.Event) {
+// enqueue numbers an event, to be told with the next observation.
+func (b *Backend) enqueue(e core.Event) {
 	e.ID = uint64(len(b.told) + len(b.events) + 1)
 	b.events = append(b.events, e)
 }
@@ -302,7 +302,7 @@ func (b *Backend) observe(now float64) core.Observation {
 	b.journal.BeginRound()
 	b.seen = &journal.Seen{NowSeconds: now, Events: journal.Events(fresh), Sharing: b.cluster.Sharing.String()}
 	seen := core.Observation{NowSeconds: now, Events: fresh}
-	if r := b.options.Rand; b.options.TellAgain > 0 && r.Float64() < b.options.TellAgain {
+	if r := b.options.Rand; b.options.RepeatShare > 0 && r.Float64() < b.options.RepeatShare {
 		earlier := b.told[r.IntN(len(b.told)+1):]
 		seen.Events = slices.Concat(earlier[:r.IntN(len(earlier)+1)], fresh, fresh[r.IntN(len(fresh)+1):])
 	}

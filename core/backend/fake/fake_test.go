@@ -25,9 +25,9 @@ func TestConformance(t *testing.T) {
 		unit    float64
 	}{
 		"plain":            {fake.Options{}, 1},
-		"tells again":      {fake.Options{TellAgain: 0.7}, 1},
+		"tells again":      {fake.Options{RepeatShare: 0.7}, 1},
 		"stops take long":  {fake.Options{StopSeconds: 0.03}, 0.02},
-		"stops take a bit": {fake.Options{StopSeconds: 0.005, TellAgain: 0.7}, 0.02},
+		"stops take a bit": {fake.Options{StopSeconds: 0.005, RepeatShare: 0.7}, 0.02},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -83,8 +83,8 @@ func file(_ testing.TB, jobs []backendtest.Job) backend.JobFile {
 	return backend.JobFile{Name: "jobs.yaml", Text: []byte(text.String()), Dir: "/"}
 }
 
-// told waits for a round and lists its events as "kind job@moment", ids included.
-func told(t *testing.T, b *fake.Backend) (list []string) {
+// nextEvents waits for a round and lists its events as "kind job@moment", ids included.
+func nextEvents(t *testing.T, b *fake.Backend) (list []string) {
 	t.Helper()
 	o, err := b.Next(t.Context(), core.Wake{BySeconds: math.Inf(1), OnEvents: true})
 	if err != nil {
@@ -96,9 +96,9 @@ func told(t *testing.T, b *fake.Backend) (list []string) {
 	return list
 }
 
-func wantTold(t *testing.T, b *fake.Backend, want ...string) {
+func wantEvents(t *testing.T, b *fake.Backend, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, told(t, b)); diff != "" {
+	if diff := cmp.Diff(want, nextEvents(t, b)); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }
@@ -129,9 +129,9 @@ func nodes() *core.Cluster {
 
 func TestInterruptedJobIsNotStartedByARepetition(t *testing.T) {
 	b := fake.Open(nodes(), jobs(10), fake.Options{Scripts: map[string]fake.Script{"a": {InterruptAt: []float64{4}}}})
-	wantTold(t, b, "1: job_submitted 0@0")
+	wantEvents(t, b, "1: job_submitted 0@0")
 	apply(t, b, on(0, 0))
-	wantTold(t, b, "2: job_progressed 0@0", "3: job_interrupted 0@4")
+	wantEvents(t, b, "2: job_progressed 0@0", "3: job_interrupted 0@4")
 	apply(t, b, on(0, 0)) // a scheduler that was restarted finishes round 1
 	if _, err := b.Next(t.Context(), core.Wake{BySeconds: math.Inf(1)}); !errors.Is(err, io.EOF) {
 		t.Fatalf("error %v, want the end, for nothing runs", err)
@@ -140,42 +140,42 @@ func TestInterruptedJobIsNotStartedByARepetition(t *testing.T) {
 
 func TestWorkGoesOnAfterAnInterruption(t *testing.T) {
 	b := fake.Open(nodes(), jobs(10), fake.Options{Scripts: map[string]fake.Script{"a": {InterruptAt: []float64{4}, Fails: true}}})
-	told(t, b)
+	nextEvents(t, b)
 	apply(t, b, on(0, 0))
-	told(t, b)
+	nextEvents(t, b)
 	again := on(0, 1)
 	again.Round = 2
 	apply(t, b, again)
-	wantTold(t, b, "4: job_progressed 0@4", "5: job_failed 0@10")
+	wantEvents(t, b, "4: job_progressed 0@4", "5: job_failed 0@10")
 }
 
 func TestSlowStops(t *testing.T) {
 	b := fake.Open(nodes(), jobs(10, 10, 5), fake.Options{StopSeconds: 3})
-	told(t, b)
+	nextEvents(t, b)
 	apply(t, b, on(0, 0))
 	if _, err := b.Next(t.Context(), core.Wake{BySeconds: 2}); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, b, core.Change{Round: 2, Action: core.Stop, Job: 0}, on(1, 0)) // where job 0 runs until 5
-	wantTold(t, b, "5: job_progressed 0@5", "6: job_progressed 1@5", "7: job_finished 1@15")
+	wantEvents(t, b, "5: job_progressed 0@5", "6: job_progressed 1@5", "7: job_finished 1@15")
 	apply(t, b, core.Change{Round: 3, Action: core.Start, Job: 0, Seats: []core.Seat{{Node: 0, Devices: 1}}}, on(2, 1))
 	if _, err := b.Next(t.Context(), core.Wake{BySeconds: 18}); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, b, core.Change{Round: 4, Action: core.Stop, Job: 0}, core.Change{Round: 4, Action: core.Stop, Job: 2})
-	wantTold(t, b, "10: job_finished 0@20", "11: job_finished 2@20")
+	wantEvents(t, b, "10: job_finished 0@20", "11: job_finished 2@20")
 }
 
 func TestNodeGoesDown(t *testing.T) {
 	b := fake.Open(nodes(), jobs(10, 10), fake.Options{})
-	told(t, b)
+	nextEvents(t, b)
 	apply(t, b, on(0, 0))
 	if err := b.SetHealth(t.Context(), "n0", core.Down); err != nil {
 		t.Fatal(err)
 	}
 	// The pipeline has not heard of it.
 	apply(t, b, core.Change{Round: 2, Action: core.Move, Job: 0, Seats: []core.Seat{{Node: 1, Devices: 1}}}, on(1, 0))
-	wantTold(t, b,
+	wantEvents(t, b,
 		"3: job_progressed 0@0", "4: node_changed 0@0", "5: job_interrupted 0@0", "6: job_interrupted 1@0")
 }
 
@@ -190,7 +190,7 @@ func TestDevicesAreGivenAwayOnce(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := fake.Open(nodes(), jobs(10, 10), fake.Options{})
-			told(t, b)
+			nextEvents(t, b)
 			apply(t, b, on(0, 0))
 			if err := b.Apply(t.Context(), []core.Change{c}); err == nil {
 				t.Error("no error")
@@ -200,10 +200,10 @@ func TestDevicesAreGivenAwayOnce(t *testing.T) {
 }
 
 func TestTellsAgain(t *testing.T) {
-	b := fake.Open(nodes(), jobs(1, 1, 1, 1, 1, 1), fake.Options{TellAgain: 1, Rand: rand.New(rand.NewPCG(1, 2))})
+	b := fake.Open(nodes(), jobs(1, 1, 1, 1, 1, 1), fake.Options{RepeatShare: 1, Rand: rand.New(rand.NewPCG(1, 2))})
 	times := map[string]int{}
 	for id := range core.JobID(6) {
-		for _, e := range told(t, b) {
+		for _, e := range nextEvents(t, b) {
 			times[e]++
 		}
 		apply(t, b, on(id, 0))

@@ -58,7 +58,7 @@ func (b *Backend) Cancel(_ context.Context, name string) error {
 		default:
 			b.leave(j, b.clock)
 			b.end(j)
-			b.tell(j.progressed(core.JobCancelled, b.clock))
+			b.enqueue(j.progressed(core.JobCancelled, b.clock))
 		}
 		return nil
 	})
@@ -91,7 +91,7 @@ func (b *Backend) EndEarly(_ context.Context, name string, why core.Reason) erro
 			b.end(j)
 			e := j.progressed(core.JobFinished, b.clock)
 			e.Early = why
-			b.tell(e)
+			b.enqueue(e)
 		}
 		return nil
 	})
@@ -177,7 +177,7 @@ func (b *Backend) ReadLog(ctx context.Context, l backend.Log, to io.Writer) erro
 	}
 }
 
-// WriteSnapshot writes the journal, and what is to be told next.
+// WriteSnapshot writes the journal, and what is to be observed next.
 func (b *Backend) WriteSnapshot(_ context.Context, to io.Writer) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -43,7 +43,7 @@ func (b *Backend) openPools() {
 		n := newNode(b.cluster.Nodes[i])
 		if n.Pool != "" {
 			b.pools.named[n.Pool]++
-			b.foretell(n)
+			b.drawFate(n)
 			b.live(n)
 		}
 		b.nodes = append(b.nodes, n)
@@ -65,8 +65,8 @@ func newNode(n core.Node) *node {
 	return &node{Node: n, life: never, noticeAt: never, takenAt: never, expiresAt: never}
 }
 
-// foretell draws what becomes of a node, which depends on nothing but the seed and its name.
-func (b *Backend) foretell(n *node) {
+// drawFate draws what becomes of a node, which depends on nothing but the seed and its name.
+func (b *Backend) drawFate(n *node) {
 	w := backend.PoolOf(b.options.Pools, n.Pool)
 	rand := core.NewRand(b.options.Seed, "pools/"+n.Name)
 	n.readyAt = b.clock + w.Provisioning.Seconds() + rand.Float64()*w.Spread.Seconds()
@@ -129,9 +129,9 @@ func (b *Backend) request(p *core.Pool) {
 		CPUs: p.CPUs, MemoryGB: p.MemoryGB, Pool: p.Name, Health: core.Provisioning, ExpectedSeconds: b.clock + w.Expected().Seconds(),
 	})
 	b.pools.named[p.Name]++
-	b.foretell(n)
+	b.drawFate(n)
 	b.nodes = append(b.nodes, n)
-	b.tell(core.Event{Kind: core.NodeAdded, AtSeconds: b.clock, Node: n.ID, Added: &core.AddedNode{
+	b.enqueue(core.Event{Kind: core.NodeAdded, AtSeconds: b.clock, Node: n.ID, Added: &core.AddedNode{
 		Name: n.Name, Accelerator: b.cluster.Accelerators[n.Accelerator], Devices: n.Devices, CPUs: n.CPUs, MemoryGB: n.MemoryGB, Pool: n.Pool,
 		Health: n.Health, ExpectedSeconds: n.ExpectedSeconds,
 	}})
@@ -156,13 +156,13 @@ func (b *Backend) retire(n *node) {
 func (b *Backend) become(n *node, h core.Health) {
 	if n.Health != h {
 		n.Health = h
-		b.tell(core.Event{Kind: core.NodeChanged, AtSeconds: b.clock, Node: n.ID, Health: h})
+		b.enqueue(core.Event{Kind: core.NodeChanged, AtSeconds: b.clock, Node: n.ID, Health: h})
 	}
 }
 
 func (b *Backend) remove(n *node) {
 	n.Health = core.Gone
-	b.tell(core.Event{Kind: core.NodeRemoved, AtSeconds: b.clock, Node: n.ID})
+	b.enqueue(core.Event{Kind: core.NodeRemoved, AtSeconds: b.clock, Node: n.ID})
 }
 
 // interruptOn takes a node away from its jobs.

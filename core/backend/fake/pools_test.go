@@ -121,7 +121,7 @@ func TestTheClusterMayGrow(t *testing.T) {
 
 func TestNodesOfPoolsAndOrders(t *testing.T) {
 	b := fake.Open(pooled(), jobs(100), fake.Options{})
-	told(t, b)
+	nextEvents(t, b)
 	apply(t, b, on(0, 0))
 	scale(t, b, 1, 2)
 	changes(t, b, 1)
@@ -229,7 +229,7 @@ func TestPoolsOfAnyKind(t *testing.T) {
 		var pools []core.Pool
 		o := fake.Options{Identity: "one", Seed: rapid.Uint64().Draw(t, "seed"), StopSeconds: rapid.SampledFrom([]float64{0, 0, 2.5}).Draw(t, "stops")}
 		if rapid.Bool().Draw(t, "tells again") {
-			o.TellAgain, o.Rand = 0.5, rand.New(rand.NewPCG(1, 2))
+			o.RepeatShare, o.Rand = 0.5, rand.New(rand.NewPCG(1, 2))
 		}
 		for i := range rapid.IntRange(1, 2).Draw(t, "pools") {
 			p := core.Pool{Name: fmt.Sprintf("p%d", i), Devices: 1 + i, Max: rapid.IntRange(1, 4).Draw(t, "most")}

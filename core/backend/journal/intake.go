@@ -43,7 +43,7 @@ type submitting struct {
 	done  chan error
 }
 
-// NewIntake returns the intake of a run that knows some jobs, in whose seconds now tells the moment. It works until ended is
+// NewIntake returns the intake of a run that knows some jobs, in whose seconds now returns the moment. It works until ended is
 // closed.
 func NewIntake(l *Log, now func() float64, known []string, ended chan struct{}) *Intake {
 	in := &Intake{
@@ -202,13 +202,13 @@ func (o *Orders) Give(ctx context.Context, do func() error) error {
 	return handIn(ctx, o.ended, o.wanted, r, r.done)
 }
 
-// Wanted tells the orders, each to be carried out.
+// Wanted returns the orders, each to be carried out.
 func (o *Orders) Wanted() <-chan Order { return o.wanted }
 
 // Waiting is how many wait.
 func (o *Orders) Waiting() int { return len(o.wanted) }
 
-// CarryOut carries an order out, and tells who gave it.
+// CarryOut carries an order out, and records who gave it.
 func (r Order) CarryOut() { r.done <- r.do() }
 
 // handIn hands something in and waits for the answer.

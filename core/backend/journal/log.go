@@ -40,7 +40,7 @@ const (
 	healthOrder = "health/"
 )
 
-// Log is the journal of one run. Recall reads what earlier schedulers recorded; then Repeat tells it, round by round, and
+// Log is the journal of one run. Recall reads what earlier schedulers recorded; then Repeat returns it, round by round, and
 // Record goes on. Its methods are for one goroutine, but for those that write orders and submissions.
 type Log struct {
 	store    Store
@@ -57,12 +57,12 @@ type Log struct {
 
 var _ core.Memory = (*Log)(nil)
 
-// Open opens the journal in a store for a composition, which is told by its identity and its resolved config.
+// Open opens the journal in a store for a composition, which is known by its identity and its resolved config.
 func Open(s Store, identity, config string) *Log {
 	return &Log{store: s, identity: identity, config: config}
 }
 
-// Rest tells which files the components of the composition read: a run is repeated only with the same ones.
+// Rest records which files the components of the composition read: a run is repeated only with the same ones.
 func (l *Log) Rest(files []core.FileRead) { l.files = files }
 
 func number(n int) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))) }
@@ -106,7 +106,7 @@ type Recalled struct {
 	Health    map[string]core.Health // by node name, as ordered
 }
 
-// Recall reads what earlier schedulers recorded in a run that began with so many jobs. What is told and decided in the rounds
+// Recall reads what earlier schedulers recorded in a run that began with so many jobs. What is observed and decided in the rounds
 // is about its jobs and nodes.
 func (l *Log) Recall(jobs int) (found *Recalled, err error) {
 	found = &Recalled{Health: map[string]core.Health{}}
@@ -205,12 +205,12 @@ func (l *Log) check(jobs, nodes int) error {
 				nodes++
 			}
 			if !e.Kind.OfNode() && unknown(e.Job) || e.Node < 0 || nodes > 0 && int(e.Node) >= nodes {
-				return fmt.Errorf("round %d tells of unknown job %d or node %d", i+1, e.Job, e.Node)
+				return fmt.Errorf("round %d names unknown job %d or node %d", i+1, e.Job, e.Node)
 			}
 		}
 		for _, said := range round.Said {
 			if unknown(said.Job) {
-				return fmt.Errorf("round %d tells of unknown job %d", i+1, said.Job)
+				return fmt.Errorf("round %d names unknown job %d", i+1, said.Job)
 			}
 		}
 		for _, c := range round.Changes {
@@ -230,16 +230,16 @@ func (l *Log) LastSeconds() float64 {
 	return l.history[len(l.history)-1].NowSeconds
 }
 
-// Rounds is how many rounds were told.
+// Rounds is how many rounds were observed.
 func (l *Log) Rounds() int { return l.rounds }
 
 // Replaying reports whether the next round is one that an earlier scheduler held.
 func (l *Log) Replaying() bool { return l.rounds < len(l.history) }
 
-// Repeated reports whether the last round that was told is one that an earlier scheduler held.
+// Repeated reports whether the last round is one that an earlier scheduler held.
 func (l *Log) Repeated() bool { return l.rounds <= len(l.history) }
 
-// Repeat tells the next recorded round, with what was decided in it, and what jobs said meanwhile.
+// Repeat returns the next recorded round, with what was decided in it, and what jobs said meanwhile.
 func (l *Log) Repeat(spec func(core.JobID) *core.JobSpec) (core.Observation, []Said) {
 	round := &l.history[l.rounds]
 	l.rounds++
@@ -257,13 +257,13 @@ func (l *Log) Repeat(spec func(core.JobID) *core.JobSpec) (core.Observation, []S
 	return seen, round.Said
 }
 
-// BeginRound counts a new round that is told, and returns its number.
+// BeginRound counts a new round, and returns its number.
 func (l *Log) BeginRound() int {
 	l.rounds++
 	return l.rounds
 }
 
-// Record records what the round last told saw and decided.
+// Record records what the latest round saw and decided.
 func (l *Log) Record(seen *Seen, changes []core.Change) error {
 	key := number(l.rounds)
 	err := l.store.Update(func(w Writable) error {

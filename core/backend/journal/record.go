@@ -14,9 +14,9 @@ const Schema = "quartet.state/v1"
 type Meta struct {
 	Schema    string          // of the journal; see the constant of this name
 	Identity  string          // of the composition that began the run
-	Workload  string          `json:",omitempty"` // identity of the jobs that it began with; empty from a scheduler that did not tell it apart
+	Workload  string          `json:",omitempty"` // identity of the jobs that it began with; empty from a scheduler that did not record it
 	Config    string          `json:",omitempty"` // of the composition that decides now, resolved
-	Files     []core.FileRead `json:",omitempty"` // that the components of the composition that began the run read; none from a scheduler that did not tell
+	Files     []core.FileRead `json:",omitempty"` // that the components of the composition that began the run read; none from a scheduler that did not record them
 	Nodes     []Node          `json:",omitempty"` // by NodeID, those that are gone among them; none from a scheduler whose nodes never changed
 	Devices   []string        // what the devices are called, by number
 	EpochUnix int64           // nanoseconds: moment 0 of the run
@@ -34,9 +34,9 @@ type Node struct {
 // Seen is what a round saw.
 type Seen struct {
 	NowSeconds float64 // moment of the round, in seconds of the run
-	Events     []Event `json:",omitempty"`      // that the round was told, in order
+	Events     []Event `json:",omitempty"`      // that the round got, in order
 	Said       []Said  `json:"Heard,omitempty"` // what jobs said since the round before
-	Sharing    string  `json:",omitempty"`      // how devices were shared, as core.Sharing names it; empty from a scheduler that did not tell
+	Sharing    string  `json:",omitempty"`      // how devices were shared, as core.Sharing names it; empty from a scheduler that did not record it
 }
 
 // Said is what a job said of itself that later schedulers must know.
@@ -64,7 +64,7 @@ type era struct {
 // Event is an event as a journal keeps it: without the specification of a submission, which is kept once, and without the steps
 // left, which nobody knows of real jobs.
 type Event struct {
-	ID          uint64           `json:",omitzero"` // number under which it may be told again; 0 where events are told once
+	ID          uint64           `json:",omitzero"` // number under which it may be delivered again; 0 where events are delivered once
 	Kind        core.EventKind   // what happened
 	AtSeconds   float64          // when it happened, in seconds of the run
 	Job         core.JobID       // that it is about; 0 also for an event of a node
@@ -86,7 +86,7 @@ type Event struct {
 	Added       *core.AddedNode  `json:",omitempty"` // the node that joined
 	Held        *core.Held       `json:",omitempty"` // what a job had behind it when it was submitted
 	Changed     *core.JobSpec    `json:",omitempty"` // of a job that was edited
-	// Checkpointing is absent from a scheduler that did not tell.
+	// Checkpointing is absent from a scheduler that did not record it.
 	Checkpointing core.Checkpointing `json:",omitzero"`
 }
 

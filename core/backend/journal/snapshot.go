@@ -141,7 +141,7 @@ func (s *summing) ReadByte() (byte, error) {
 	return b, err
 }
 
-// Preview is a backend that repeats what a scheduler saw, tells what it would be told next, and only listens to what is decided
+// Preview is a backend that repeats what a scheduler saw, adds what it would observe next, and only listens to what is decided
 // then: a pipeline that runs on it finds out what the next round would do. Nothing that runs is touched.
 type Preview struct {
 	log          *Log
@@ -184,7 +184,7 @@ func (l *Log) Preview(w *workload.Workload, capabilities []core.Capability) (*Pr
 	if err := l.store.View(func(r Records) error {
 		there, err := get(r, pendingBucket, runKey, &pending)
 		if err == nil && !there {
-			err = errors.New("it tells nothing of the next round")
+			err = errors.New("it holds nothing about the next round")
 		}
 		return err
 	}); err != nil {
@@ -194,7 +194,7 @@ func (l *Log) Preview(w *workload.Workload, capabilities []core.Capability) (*Pr
 	for i := range pending.Events {
 		e := &pending.Events[i]
 		if !e.Kind.OfNode() && (e.Job < 0 || int(e.Job) >= len(p.specs)) {
-			return nil, fmt.Errorf("the next round is told of unknown job %d", e.Job)
+			return nil, fmt.Errorf("the next round names unknown job %d", e.Job)
 		}
 		p.pending.Events = append(p.pending.Events, e.of(p.spec))
 	}
@@ -206,7 +206,7 @@ func (p *Preview) spec(id core.JobID) *core.JobSpec { return p.specs[id] }
 // Capabilities are those of the backend.
 func (p *Preview) Capabilities() []core.Capability { return p.capabilities }
 
-// Next repeats the recorded rounds, and tells of one more.
+// Next repeats the recorded rounds, and returns one more.
 func (p *Preview) Next(ctx context.Context, _ core.Wake) (core.Observation, error) {
 	switch {
 	case ctx.Err() != nil:

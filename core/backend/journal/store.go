@@ -1,6 +1,6 @@
 // Package journal is what a backend remembers for the scheduler that comes next: the jobs that were submitted, the orders that
-// were given, what each round saw and decided, which composition decided it and what that had learned. It tells the rounds
-// again, and what the next one would be told. It belongs to no backend; each brings a store.
+// were given, what each round saw and decided, which composition decided it and what that had learned. It repeats the rounds
+// and what the next one would observe. It belongs to no backend; each brings a store.
 package journal
 
 import (

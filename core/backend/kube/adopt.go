@@ -36,8 +36,8 @@ const (
 // adoptAgain is after which it is tried again to take in what the cluster does not let us.
 const adoptAgain = time.Minute
 
-// mostTold is of how many units it is remembered what was told.
-const mostTold = 10_000
+// mostRemembered is of how many units it is remembered what was told.
+const mostRemembered = 10_000
 
 // foreignTemplate keeps schedulers of versions that know nothing of adoption from making pods: they refuse it.
 const foreignTemplate = "pods-of-others"
@@ -369,7 +369,7 @@ func templateOf(s *corev1.PodSpec, devices corev1.ResourceName) *corev1.PodTempl
 	}}
 }
 
-// turnAway tells why a unit is not scheduled, once.
+// turnAway says why a unit is not scheduled, once.
 func (b *Backend) turnAway(f *found, why string) { b.remark(f, "NotScheduled", why) }
 
 // remark tells of a unit what somebody is to mend, once.
@@ -377,7 +377,7 @@ func (b *Backend) remark(f *found, reason, why string) {
 	key := f.unit.Key()
 	b.doorstep.Lock()
 	told := b.doorstep.told[key] == why
-	if b.doorstep.told == nil || len(b.doorstep.told) > mostTold {
+	if b.doorstep.told == nil || len(b.doorstep.told) > mostRemembered {
 		b.doorstep.told = map[string]string{}
 	}
 	b.doorstep.told[key] = why

@@ -71,7 +71,7 @@ func wantStory(s *scheduler, want ...string) {
 	s.rig.Helper()
 	got := slices.DeleteFunc(s.news(), func(e string) bool { return strings.HasPrefix(e, "job_changed ") })
 	if !slices.Equal(got, want) {
-		s.rig.Errorf("told %q, want %q", got, want)
+		s.rig.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -403,7 +403,7 @@ func groupOfPods(r *rig) {
 	}
 	pods := r.submitPods(2*time.Second, group, "x", "y")
 	if said := r.hearsOf(pods[0].UID, "NotScheduled"); !strings.Contains(said, "of 3 pods of the group three are there") {
-		r.Errorf("told %q", said)
+		r.Errorf("got %q", said)
 	}
 	for _, p := range r.pods() {
 		if p.Spec.NodeName != "" {
@@ -422,11 +422,11 @@ func leftAlone(r *rig) {
 	elsewhere := r.submitPods(0, func(p *corev1.Pod) { p.Spec.SchedulerName = "another" }, "elsewhere")[0]
 	bare := r.submitPods(0, func(p *corev1.Pod) { p.Spec.Containers[0].Resources = corev1.ResourceRequirements{} }, "bare")[0]
 	if said := r.hearsOf(bare.UID, "NotScheduled"); !strings.Contains(said, "leave schedulerName out") {
-		r.Errorf("told %q", said)
+		r.Errorf("got %q", said)
 	}
 	picky := r.submitPods(0, func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "x"} }, "picky")[0]
 	if said := r.hearsOf(picky.UID, "NotScheduled"); !strings.Contains(said, "nodeSelector") {
-		r.Errorf("told %q", said)
+		r.Errorf("got %q", said)
 	}
 	r.submitPods(0, func(p *corev1.Pod) { p.Spec.SchedulerName, p.Spec.NodeName = "another", r.node("b") }, "foreign")
 	s.hears("node_changed b ready 1")
@@ -439,9 +439,9 @@ func leftAlone(r *rig) {
 			r.Errorf("pod %s was touched: %+v", p.Name, p.ObjectMeta)
 		}
 	}
-	for _, event := range s.told() {
+	for _, event := range s.messages() {
 		if strings.HasPrefix(event, "node_changed a") { // what adopted pods hold is no use by others
-			r.Errorf("told %q", event)
+			r.Errorf("got %q", event)
 		}
 	}
 }
@@ -488,7 +488,7 @@ func unsplittable(r *rig) {
 	mirror := r.mirrorOf(job.UID)
 	s.hears("job_interrupted " + mirror + " refused")
 	if said := r.hearsOf(job.UID, "DevicesSplit"); !strings.Contains(said, "2 devices each") {
-		r.Errorf("told %q", said)
+		r.Errorf("got %q", said)
 	}
 	if r.bound("wide") > 0 {
 		r.Error("it is bound")
@@ -500,6 +500,6 @@ func unsplittable(r *rig) {
 	wider := r.submitBatch("wider", batch{pods: 1, devices: 3})
 	s.hears("job_interrupted " + r.mirrorOf(wider.UID) + " refused")
 	if said := r.hearsOf(wider.UID, "DevicesSplit"); !strings.Contains(said, "no node has more than 2") {
-		r.Errorf("told %q", said)
+		r.Errorf("got %q", said)
 	}
 }

@@ -387,9 +387,9 @@ func (b *Backend) reportStopped(j *job, c *core.Change) {
 	if owner == nil || j.adopts.Kind == gang.JobUnit || b.announcer == nil {
 		return
 	}
-	why := "its node is to be left"
+	why := "its node must be left"
 	if c.Action == core.Stop || c.Action == core.Pause || c.Action == core.Finish {
 		why = camel(c.Reason.String())
 	}
-	b.announcer.recorder.record(owner, corev1.EventTypeWarning, "Stopped", fmt.Sprintf("%s (decided by %s); whoever made the pod may make it again", why, c.By))
+	b.announcer.recorder.record(owner, corev1.EventTypeWarning, "Stopped", fmt.Sprintf("%s (decided by %s); its creator may make it again", why, c.By))
 }

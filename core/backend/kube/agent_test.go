@@ -141,8 +141,8 @@ func (p *player) listen() {
 	p.told, p.unheard = append(p.told, seen.Events...), append(p.unheard, seen.Events...)
 }
 
-// tells waits until a process is told what is wanted.
-func (p *player) tells(c *agent.Client, what string, want func(agent.ToJob) bool) agent.ToJob {
+// receives waits until a process is told what is wanted.
+func (p *player) receives(c *agent.Client, what string, want func(agent.ToJob) bool) agent.ToJob {
 	p.Helper()
 	for range patience {
 		if m := c.Poll(); want(m) {
@@ -237,7 +237,7 @@ func TestElasticJob(t *testing.T) {
 	second := r.process(pods[1])
 	address := pods[0].Name + "." + pods[0].Spec.Subdomain
 	for i, c := range []*agent.Client{first, second} {
-		world := p.tells(c, "the larger world", isWorld(1)).World
+		world := p.receives(c, "the larger world", isWorld(1)).World
 		if diff := cmp.Diff(&agent.World{Generation: 1, Rank: 2 * i, Replicas: 4, Nodes: 2, Address: address}, world); diff != "" {
 			t.Errorf("world of member %d (-want +got):\n%s", i, diff)
 		}
@@ -259,9 +259,9 @@ func TestElasticJob(t *testing.T) {
 	}
 
 	p.decide(core.Move, "train", "a 0-1")
-	p.tells(second, "to stop", func(m agent.ToJob) bool { return m.Stop != nil })
+	p.receives(second, "to stop", func(m agent.ToJob) bool { return m.Stop != nil })
 	second.Close()
-	if world := p.tells(first, "the smaller world", isWorld(2)).World; world.Replicas != 2 || world.Nodes != 1 {
+	if world := p.receives(first, "the smaller world", isWorld(2)).World; world.Replicas != 2 || world.Nodes != 1 {
 		t.Errorf("world %+v", world)
 	}
 	report.Replicas, report.Nodes, report.Progress = 2, 1, 40
@@ -283,7 +283,7 @@ func TestElasticJob(t *testing.T) {
 	p.hears(core.JobMeasured, "train") // the agent found the next scheduler, and says it again
 	p.decide(core.Move, "train", "b 0", "a 0-1")
 	third := p.awaitMembers("train", 0, 2)[2] // 1 is never used again
-	if world := p.tells(r.process(third), "its world", isWorld(3)).World; world.Rank != 2 || world.Replicas != 3 {
+	if world := p.receives(r.process(third), "its world", isWorld(3)).World; world.Rank != 2 || world.Replicas != 3 {
 		t.Errorf("world of the third member %+v", world)
 	}
 	p.decide(core.Move, "train", "b 1") // none can stay
@@ -350,19 +350,19 @@ func TestMembersLost(t *testing.T) {
 			tc.lose(p, pods)
 			if !tc.shrunk {
 				if e := p.hears(core.JobInterrupted, "train"); e.Cause != tc.cause || e.Progress != 7 {
-					t.Errorf("told %v with progress %v, want %v and that of the checkpoint", e.Cause, e.Progress, tc.cause)
+					t.Errorf("got %v with progress %v, want %v and that of the checkpoint", e.Cause, e.Progress, tc.cause)
 				}
 				return
 			}
 			if e := p.hears(core.JobShrunk, "train"); e.Cause != tc.cause || core.Replicas(e.Seats) != 2 || e.Progress < 9 {
-				t.Errorf("told %+v", e)
+				t.Errorf("got %+v", e)
 			}
 			left := 0
 			if tc.min == 2 {
 				left = 1
-				p.tells(clients[0], "to stop", func(m agent.ToJob) bool { return m.Stop != nil && m.Stop.GraceSeconds == 30 })
+				p.receives(clients[0], "to stop", func(m agent.ToJob) bool { return m.Stop != nil && m.Stop.GraceSeconds == 30 })
 			}
-			world := p.tells(clients[left], "the smaller world", isWorld(1)).World
+			world := p.receives(clients[left], "the smaller world", isWorld(1)).World
 			if world.Rank != 0 || world.Replicas != 2 || world.Address != pods[left].Name {
 				t.Errorf("world %+v", world)
 			}

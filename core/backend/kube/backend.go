@@ -179,7 +179,7 @@ func (b *Backend) options() gang.Options {
 // served says so when the cluster does not know TrainingJobs.
 func served(ctx context.Context, all *clients, watch string) error {
 	if _, err := all.jobs.Of(watch).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-		return fmt.Errorf("list %s: %w; `quartet kube manifests` prints what is to be installed", trainingjob.Resource, err)
+		return fmt.Errorf("list %s: %w; `quartet kube manifests` prints what to install", trainingjob.Resource, err)
 	}
 	return nil
 }
@@ -320,7 +320,7 @@ func wakes(e *core.Event, w core.Wake) float64 {
 	}
 }
 
-// observe tells what happened.
+// observe says what happened.
 func (b *Backend) observe(now float64) core.Observation {
 	b.now = now
 	if b.door != nil {

@@ -161,7 +161,7 @@ func TestStatusesThatAreAllRefused(t *testing.T) {
 			s.hears("job_finished one")
 			s.hears("job_finished two")
 			if news := s.news(); strings.Contains(fmt.Sprint(news), "job_interrupted") {
-				r.Errorf("told %q: a start is taken back", news)
+				r.Errorf("got %q: a start is taken back", news)
 			}
 		})
 	}

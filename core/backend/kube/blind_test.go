@@ -201,7 +201,7 @@ func TestWatchesExpire(t *testing.T) {
 	})
 	slices.Sort(told) // it was all at once
 	if want := []string{"job_cancelled deleted", "job_finished ends", "job_finished new", "job_submitted new"}; !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
+		t.Errorf("got %q, want %q", told, want)
 	}
 	for name, state := range map[string]trainingjob.State{"runs": trainingjob.Running, "ends": trainingjob.Completed, "new": trainingjob.Completed} {
 		if job := r.becomes(name, state); job.Status.Decision.Run != 1 {

@@ -124,7 +124,7 @@ var (
 	_ backend.Growing = (*Opener)(nil)
 )
 
-// For tells what the backend is opened for.
+// For sets what the backend is opened for.
 func (o *Opener) For(r backend.Run) { o.run = r }
 
 // Dir is a folder for sockets and logs: nothing that a later scheduler needs.

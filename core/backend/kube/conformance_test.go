@@ -35,7 +35,7 @@ func conform(t *testing.T, claims bool) {
 		if claims {
 			wrap = (&notary{rig: r}).through
 		}
-		b := &told{Backend: r.open(wrap), rig: r, left: len(w.Jobs), open: w.Open}
+		b := &suiteBackend{Backend: r.open(wrap), rig: r, left: len(w.Jobs), open: w.Open}
 		later := w.Jobs
 		for len(later) > 0 && later[0].SubmitSeconds == 0 {
 			b.submit(later[0])
@@ -57,9 +57,9 @@ func conform(t *testing.T, claims bool) {
 	}})
 }
 
-// told is the backend as the suite knows backends: its two nodes are there from the beginning, its jobs are called what the
+// suiteBackend is the backend as the suite knows backends: its two nodes are there from the beginning, its jobs are called what the
 // suite calls them, and when all of them have ended the run has.
-type told struct {
+type suiteBackend struct {
 	*Backend
 	rig   *rig
 	nodes int
@@ -67,7 +67,7 @@ type told struct {
 	open  bool
 }
 
-func (b *told) submit(j backendtest.Job) {
+func (b *suiteBackend) submit(j backendtest.Job) {
 	a := asked{replicas: j.Replicas}
 	switch length := time.Duration(j.Seconds * float64(time.Second)); {
 	case j.Seconds == backendtest.Endless:
@@ -79,7 +79,7 @@ func (b *told) submit(j backendtest.Job) {
 	b.rig.submit(j.Name, a)
 }
 
-func (b *told) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+func (b *suiteBackend) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
 	for {
 		if b.left == 0 && !b.open {
 			return core.Observation{}, io.EOF
@@ -117,7 +117,7 @@ func (b *told) Next(ctx context.Context, w core.Wake) (core.Observation, error) 
 	}
 }
 
-func (b *told) Apply(ctx context.Context, changes []core.Change) error {
+func (b *suiteBackend) Apply(ctx context.Context, changes []core.Change) error {
 	for i := range changes {
 		if j := b.job(changes[i].Job); (changes[i].Action == core.Discard || changes[i].Action == core.Finish) && j != nil && !j.ended {
 			b.left--

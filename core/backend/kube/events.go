@@ -339,7 +339,7 @@ func (b *Backend) degrade(j *job, reason, message string) {
 	}
 }
 
-// judge tells what became of the pods of a job.
+// judge says what became of the pods of a job.
 func (b *Backend) judge(j *job, now float64) {
 	j.mutex.Lock()
 	state, of, seen, is := j.state, j.stateOf, j.seen, j.decisionID()
@@ -483,7 +483,7 @@ func (b *Backend) finish(j *job, now float64, kind core.EventKind, state trainin
 	b.end(j, now, state, string(state), message)
 }
 
-// lose tells that a job lost its devices, and decides that it has none: its pods that are left go.
+// lose says that a job lost its devices, and decides that it has none: its pods that are left go.
 func (b *Backend) lose(j *job, now float64, cause core.Cause, reason, message string) {
 	j.losing = true
 	j.account.lose(now)

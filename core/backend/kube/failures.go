@@ -16,12 +16,12 @@ const lasting = 4
 // podsFail is the reason of a job whose pods cannot be brought to what is decided.
 const podsFail = "PodsFail"
 
-// tells reports whether a failure is told, of so many in a row: the first one, and then fewer and fewer.
-func tells(times int) bool { return times&(times-1) == 0 }
+// reportsFailure reports whether a failure is told, of so many in a row: the first one, and then fewer and fewer.
+func reportsFailure(times int) bool { return times&(times-1) == 0 }
 
 // failed logs that work on a job failed, so many times in a row.
 func (b *Backend) failed(what string, uid types.UID, times int, err error) {
-	if !tells(times) {
+	if !reportsFailure(times) {
 		return
 	}
 	name := "of UID " + string(uid) // it is not there any more
@@ -36,7 +36,7 @@ func (b *Backend) failed(what string, uid types.UID, times int, err error) {
 func (b *Backend) stuck(uid types.UID, times int, err error) {
 	b.failed("the pods of a job are not as decided", uid, times, err)
 	var words apierrors.APIStatus
-	if j := b.find(uid); j != nil && times >= lasting && tells(times) && errors.As(err, &words) {
+	if j := b.find(uid); j != nil && times >= lasting && reportsFailure(times) && errors.As(err, &words) {
 		b.condition(j, metav1.ConditionTrue, podsFail, err.Error())
 	}
 }

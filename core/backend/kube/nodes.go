@@ -84,7 +84,7 @@ func newNodes(c *Config, held func(core.NodeID) core.DeviceSet) *nodes {
 	return &nodes{config: c, byUID: map[types.UID]*node{}, byName: map[string]*node{}, unready: map[string]float64{}, held: held, kept: func(string) core.DeviceSet { return 0 }, expires: inf}
 }
 
-// compare tells what is different of the nodes at a moment.
+// compare says what is different of the nodes at a moment.
 func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name string) int) (events []core.Event) {
 	slices.SortFunc(list, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	there := make(map[types.UID]bool, len(list))
@@ -106,7 +106,7 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 	return events
 }
 
-// compareNode tells what is different of one node. Believable is for how many seconds a node may be silent.
+// compareNode says what is different of one node. Believable is for how many seconds a node may be silent.
 func (n *nodes) compareNode(object *corev1.Node, foreign func(name string) int, believable, now float64) (events []core.Event) {
 	t := n.byUID[object.UID]
 	has := n.offerOf(object, t, foreign)

@@ -50,7 +50,7 @@ func imageless(r *rig) {
 	job := r.becomes("one", trainingjob.Failed)
 	r.condition(job, trainingjob.ConditionFinished, metav1.ConditionTrue, "Failed")
 	if said := job.Status.Condition(trainingjob.ConditionFinished).Message; !strings.Contains(said, "spec.containers[0].image: Required value") {
-		r.Errorf("told %q, want the API server's sentence", said)
+		r.Errorf("got %q, want the API server's sentence", said)
 	}
 	r.submit("next", asked{replicas: 4}) // it has all devices
 	s.hears("job_started next")
@@ -110,7 +110,7 @@ func otherDevices(r *rig) {
 	job := r.becomes("one", trainingjob.Rejected)
 	r.condition(job, trainingjob.ConditionFinished, metav1.ConditionTrue, "Invalid")
 	if said := job.Status.Condition(trainingjob.ConditionFinished).Message; !strings.Contains(said, "asks for 2 nvidia.com/gpu, and replicas.devicesPerReplica is 1") {
-		r.Errorf("told %q", said)
+		r.Errorf("got %q", said)
 	}
 	s.wantNews()
 }
@@ -163,7 +163,7 @@ func editedJob(r *rig) {
 	s.hears("job_started " + mirror)
 	r.editBatch("train", `{"metadata":{"annotations":{"`+pinnedAnnotation+`":"true"}}}`)
 	if said := r.hearsOf(job.UID, "NotTakenOver"); !strings.Contains(said, "whether it is pinned cannot be changed any more: delete the TrainingJob "+mirror) {
-		r.Errorf("told %q", said)
+		r.Errorf("got %q", said)
 	}
 	r.editBatch("train", `{"spec":{"suspend":true}}`) // what can be changed is
 	r.await("the mirror is suspended", func() bool { return r.job(mirror).Spec.Suspend })

@@ -26,7 +26,7 @@ const (
 
 var _ backend.ForecastReporter = (*Backend)(nil)
 
-// ReportForecasts has the statuses of jobs tell what is expected of them.
+// ReportForecasts writes what is expected of jobs into their statuses.
 func (b *Backend) ReportForecasts(list []backend.Expected) {
 	state := b.state.Load()
 	if state == nil {
@@ -90,9 +90,9 @@ func (j *job) outlook() *trainingjob.Forecast {
 	return f
 }
 
-// tellOutlook puts what is expected into the status if that is to be written anyway, or the turn of the job has come, and it is not much the same as what is there. The lock
+// putOutlook puts what is expected into the status if that is to be written anyway, or the turn of the job has come, and it is not much the same as what is there. The lock
 // is held.
-func (j *job) tellOutlook(now time.Time) {
+func (j *job) putOutlook(now time.Time) {
 	if !j.dirty && (!j.outlookDue || now.Before(j.outlookAt)) {
 		return
 	}

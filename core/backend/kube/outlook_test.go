@@ -24,8 +24,8 @@ type setClock struct{ at time.Time }
 func (c *setClock) Now() time.Time                       { return c.at }
 func (c *setClock) After(time.Duration) <-chan time.Time { return nil }
 
-// teller is a backend that knows so many jobs that wait, and a moment of its run is a second of its clock.
-func teller(t *testing.T, jobs int) (*Backend, *setClock) {
+// forecastingBackend is a backend that knows so many jobs that wait, and a moment of its run is a second of its clock.
+func forecastingBackend(t *testing.T, jobs int) (*Backend, *setClock) {
 	t.Helper()
 	clock := &setClock{time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
 	b := &Backend{clock: clock, known: map[types.UID]*job{}, work: newLabour()}
@@ -42,7 +42,7 @@ func teller(t *testing.T, jobs int) (*Backend, *setClock) {
 // writtenBy lists the jobs whose statuses are written by now.
 func (b *Backend) writtenBy(now time.Time) (list []types.UID) {
 	for uid, j := range b.known {
-		if j.tellOutlook(now); j.dirty {
+		if j.putOutlook(now); j.dirty {
 			list = append(list, uid)
 		}
 		j.dirty = false
@@ -73,7 +73,7 @@ func TestFewWritesOfOutlooks(t *testing.T) {
 		"nothing is foreseen of them": {10, func(int, int) float64 { return math.Inf(1) }, [2]int{10, 10}, 10, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, clock := teller(t, tc.jobs)
+			b, clock := forecastingBackend(t, tc.jobs)
 			total, most := 0, 0
 			writes := map[types.UID]int{}
 			for minute := range 10 {
@@ -108,7 +108,7 @@ func TestFewWritesOfOutlooks(t *testing.T) {
 // What a status tells is as of the moment at which the job is: of one that has devices no start, of one that ended nothing, and of what another leader expected until it is
 // known better. What the API server could not keep is left out.
 func TestOutlookOfAStatus(t *testing.T) {
-	b, _ := teller(t, 1)
+	b, _ := forecastingBackend(t, 1)
 	j := b.known["000000"]
 	now := metav1.NewTime(b.clock.Now().UTC())
 	old := &trainingjob.Forecast{At: now, Position: 7}
@@ -144,7 +144,7 @@ func TestOutlookOfAStatus(t *testing.T) {
 				b.ReportForecasts([]backend.Expected{*tc.told})
 			}
 			j.status.State, j.dirty = tc.state, true
-			j.tellOutlook(b.clock.Now())
+			j.putOutlook(b.clock.Now())
 			if diff := cmp.Diff(tc.want, j.status.Forecast); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -24,7 +24,7 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// ReadError tells what could not be read of a cluster.
+// ReadError says what could not be read of a cluster.
 type ReadError struct {
 	What string // that was attempted, such as "list nodes"
 	Err  error  // of the API server
@@ -214,7 +214,7 @@ func (p *preview) Capabilities() []core.Capability { return nil }
 // KeepsDevices is that of the backend.
 func (p *preview) KeepsDevices() bool { return true }
 
-// Next tells of all that there is, once: in the moment at which the next round is held.
+// Next returns all that there is, once: in the moment at which the next round is held.
 func (p *preview) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
 	if err := ctx.Err(); err != nil {
 		return core.Observation{}, err

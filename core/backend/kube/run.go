@@ -76,5 +76,5 @@ func (b *Backend) Keep(l []core.Learned) error {
 	return nil
 }
 
-// Begin records nothing: the jobs tell what was decided.
+// Begin records nothing: the jobs hold what was decided.
 func (b *Backend) Begin(int, *core.Composition, []core.Learned) error { return nil }

@@ -108,7 +108,7 @@ func (s *scheduler) ObserveRound(r *core.Report) error {
 	return nil
 }
 
-func (s *scheduler) told() []string {
+func (s *scheduler) messages() []string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return slices.Clone(s.events)
@@ -118,7 +118,7 @@ func (s *scheduler) told() []string {
 func (s *scheduler) hears(event string) {
 	s.rig.Helper()
 	for range patience {
-		if slices.Contains(s.told(), event) {
+		if slices.Contains(s.messages(), event) {
 			return
 		}
 		select {
@@ -128,7 +128,7 @@ func (s *scheduler) hears(event string) {
 		case <-time.After(look):
 		}
 	}
-	s.rig.Fatalf("never told %q, but %q", event, s.told())
+	s.rig.Fatalf("never told %q, but %q", event, s.messages())
 }
 
 // news are the events that were told, but for starts, since somebody asked.
@@ -145,7 +145,7 @@ func (s *scheduler) news() []string {
 func (s *scheduler) wantNews(want ...string) {
 	s.rig.Helper()
 	if got := s.news(); !slices.Equal(got, want) {
-		s.rig.Errorf("told %q, want %q", got, want)
+		s.rig.Errorf("got %q, want %q", got, want)
 	}
 }
 

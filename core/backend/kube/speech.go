@@ -204,7 +204,7 @@ func (b *Backend) reportMeasurements(now float64) {
 	}
 }
 
-// progressed tells how far a job is.
+// progressed says how far a job is.
 func (b *Backend) progressed(j *job, now float64) {
 	a := &j.account
 	b.report(core.Event{
@@ -246,7 +246,7 @@ func (b *Backend) takesWorlds(j *job, run int64) bool {
 	return j.started && j.said.worlds && j.said.run == run && b.roomForResizes()
 }
 
-// shrink tells that a run lost members and goes on with the others, if it can.
+// shrink says that a run lost members and goes on with the others, if it can.
 func (b *Backend) shrink(j *job, left []gang.Seat, now float64, cause core.Cause, reason, message string) bool {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()

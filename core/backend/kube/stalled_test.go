@@ -85,7 +85,7 @@ func TestPodThatDoesNotEnd(t *testing.T) {
 		s.hears("job_starting next")
 		r.endPod("slow")
 		r.becomes("next", trainingjob.Running)
-		for _, e := range s.told() {
+		for _, e := range s.messages() {
 			if e == "job_interrupted next start_timeout" {
 				t.Error(e)
 			}

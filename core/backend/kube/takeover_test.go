@@ -184,8 +184,8 @@ func TestTakeover(t *testing.T) {
 	second.hears("job_started waits")
 	second.hears("job_finished new")
 	for _, event := range []string{"job_submitted runs held", "job_submitted ends held", "job_submitted waits", "job_submitted new", "job_started runs"} {
-		if count := len(slices.DeleteFunc(second.told(), func(e string) bool { return e != event })); count != 1 {
-			t.Errorf("told %q %d times, want once: %q", event, count, second.told())
+		if count := len(slices.DeleteFunc(second.messages(), func(e string) bool { return e != event })); count != 1 {
+			t.Errorf("got %q %d times, want once: %q", event, count, second.messages())
 		}
 	}
 	for _, p := range r.podsOf("runs") {
@@ -326,7 +326,7 @@ func TestTakeoverBetweenTwoDecisions(t *testing.T) {
 	next.hears("job_started second")
 	for name, state := range map[string]trainingjob.State{"first": trainingjob.Completed, "second": trainingjob.Running} {
 		if job := r.becomes(name, state); job.Status.Decision.Run != 1 {
-			t.Errorf("job %s is in run %d: %+v, told %q", name, job.Status.Decision.Run, job.Status.Decision, append(s.told(), next.told()...))
+			t.Errorf("job %s is in run %d: %+v, told %q", name, job.Status.Decision.Run, job.Status.Decision, append(s.messages(), next.messages()...))
 		}
 	}
 }

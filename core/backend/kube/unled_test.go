@@ -57,7 +57,7 @@ func TestEndedWhileNobodyLed(t *testing.T) {
 	if job := r.becomes("one", trainingjob.Completed); job.Status.Decision.Run != 1 {
 		t.Errorf("it is in run %d", job.Status.Decision.Run)
 	}
-	for _, e := range next.told() {
+	for _, e := range next.messages() {
 		if e == "job_started one" {
 			t.Error("it was started again")
 		}
@@ -93,7 +93,7 @@ func TestStoppedAndEndedWhileNobodyLed(t *testing.T) {
 	next := r.schedule(nil)
 	next.hears("job_finished one")
 	r.becomes("one", trainingjob.Completed)
-	for _, e := range next.told() {
+	for _, e := range next.messages() {
 		if e == "job_started one" {
 			t.Error("it was started again")
 		}
@@ -121,9 +121,9 @@ func TestDevicePluginStartsAnewWhileNobodyLed(t *testing.T) {
 	offers("2")
 	r.edit("one", `{"spec":{"suspend":true}}`)
 	r.becomes("waits", trainingjob.Running)
-	for _, e := range next.told() {
+	for _, e := range next.messages() {
 		if strings.HasPrefix(e, "job_interrupted") {
-			t.Errorf("told %q", e)
+			t.Errorf("got %q", e)
 		}
 	}
 	r.edit("waits", `{"spec":{"suspend":true}}`)

@@ -81,7 +81,7 @@ func (b *Backend) labour(ctx context.Context, group *sync.WaitGroup) {
 	if b.world.adopted != nil {
 		group.Go(func() {
 			serve(b.work.units, func(key string) error { return b.adopt(ctx, key) }, func(key string, times int, err error) {
-				if tells(times) {
+				if reportsFailure(times) {
 					b.log.Warn("cannot adopt the pods of a Job, pod or group", "pods", key, "failures", times, "error", err)
 				}
 			})

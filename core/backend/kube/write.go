@@ -26,7 +26,7 @@ func (b *Backend) write(ctx context.Context, j *job) error {
 	defer j.writing.Unlock()
 	for range mostConflicts {
 		j.mutex.Lock()
-		j.tellOutlook(b.clock.Now())
+		j.putOutlook(b.clock.Now())
 		object, status, needed := j.object, j.status.DeepCopy(), j.dirty && !j.deleted && !j.withheld
 		j.mutex.Unlock()
 		if !needed {
@@ -101,7 +101,7 @@ func (b *Backend) fence() error {
 // before it knows the roles.
 const disbelief = time.Minute
 
-// trouble makes what an API server may say while it restarts, or is asked for too much, one that passes. Nil tells that it passed.
+// trouble makes what an API server may say while it restarts, or is asked for too much, one that passes. Nil says that it passed.
 func (b *Backend) trouble(err error) error {
 	switch {
 	case err == nil:

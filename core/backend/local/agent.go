@@ -87,7 +87,7 @@ func (b *Backend) collect(e *agent.Event, now float64) {
 		}
 		j.reported.latest, j.reported.fresh, j.reported.at = *e.Report, true, now
 		if !sameConfiguration(b.measurement(j), j.reported.told) {
-			b.tell(j)
+			b.reportMeasured(j)
 		}
 	}
 }
@@ -137,8 +137,8 @@ func (b *Backend) recollect(list []journal.Said) {
 	}
 }
 
-// tell tells what a job measured and how far it is.
-func (b *Backend) tell(j *job) {
+// reportMeasured says what a job measured and how far it is.
+func (b *Backend) reportMeasured(j *job) {
 	r := &j.reported
 	r.fresh = false
 	b.events = append(b.events, j.progressed(r.at))
@@ -156,15 +156,15 @@ func (b *Backend) tell(j *job) {
 // silence is how long a job may take between reports before its progress is no longer taken to go on.
 const silence = time.Minute
 
-// tellReports tells what jobs said since the last round, and which jobs no longer report.
-func (b *Backend) tellReports(now float64) {
+// reportMetrics says what jobs said since the last round, and which jobs no longer report.
+func (b *Backend) reportMetrics(now float64) {
 	for _, j := range b.jobs {
 		if j.live() && j.spoke && j.rate > 0 && now-j.spokeAt > b.seconds(silence) {
 			j.rate = 0
 			b.events = append(b.events, j.progressed(now))
 		}
 		if j.reported.fresh && j.seats != nil {
-			b.tell(j)
+			b.reportMeasured(j)
 		}
 	}
 }

@@ -170,7 +170,7 @@ func (b *Backend) Begin(round int, c *core.Composition, from []core.Learned) err
 	return b.journal.Begin(round, c, from)
 }
 
-// Capabilities repeats what the opener told.
+// Capabilities repeats what the opener declared.
 func (b *Backend) Capabilities() []core.Capability { return b.capabilities }
 
 // Present is what the clock says, in seconds of the run, in whole milliseconds. It may be called from any goroutine.
@@ -240,22 +240,22 @@ func wakes(e *core.Event, w core.Wake, unheard float64) float64 {
 	}
 }
 
-// observe tells what happened. It is recorded with what is decided: until then nothing comes of it, and a scheduler after this
+// observe says what happened. It is recorded with what is decided: until then nothing comes of it, and a scheduler after this
 // one would find out again.
 func (b *Backend) observe(now float64) core.Observation {
-	b.tellReports(now)
+	b.reportMetrics(now)
 	b.journal.BeginRound()
 	b.now = now
 	told := sorted(b.events)
-	b.noteTold(told)
+	b.noteSubmitted(told)
 	b.noteSlots(told)
 	b.seen = &journal.Seen{NowSeconds: now, Events: journal.Events(told), Said: b.unrecorded(), Sharing: b.cluster.Sharing.String()}
 	b.events = nil
 	return core.Observation{NowSeconds: now, Events: told}
 }
 
-// noteTold notes which jobs the pipeline gets to know.
-func (b *Backend) noteTold(events []core.Event) {
+// noteSubmitted notes which jobs the pipeline gets to know.
+func (b *Backend) noteSubmitted(events []core.Event) {
 	for i := range events {
 		if e := &events[i]; e.Kind == core.JobSubmitted {
 			b.jobs[e.Job].told = true

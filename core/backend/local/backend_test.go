@@ -333,7 +333,7 @@ func TestTheLastEndIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last := o.Events[len(o.Events)-1]; last.Kind != want {
-			t.Fatalf("told %v, want %v", last.Kind, want)
+			t.Fatalf("got %v, want %v", last.Kind, want)
 		}
 		apply(t, b, on(0, 1))
 	}
@@ -498,7 +498,7 @@ func TestADecisionIsToldAgain(t *testing.T) {
 			defer b.Close()
 			o, err := b.Next(t.Context(), core.Wake{BySeconds: math.Inf(1)})
 			if err != nil || o.Decided == nil {
-				t.Fatalf("told %+v, error %v, want what was decided", o, err)
+				t.Fatalf("got %+v, error %v, want what was decided", o, err)
 			}
 			if diff := cmp.Diff([]core.Change{on(0, 1)}, o.Decided.Changes); diff != "" || o.Decided.Same != same {
 				t.Errorf("by the same composition: %v, want %v; changes (-want +got):\n%s", o.Decided.Same, same, diff)

@@ -11,7 +11,7 @@ import (
 
 var _ backend.Expecting = (*Backend)(nil)
 
-// PendingSubmissions lists the jobs that the pipeline was not told of when the run ended, by moment of submission: results tell of them too.
+// PendingSubmissions lists the jobs that the pipeline did not get before the run ended, by moment of submission: results hold them too.
 // It is for the goroutine of the scheduler.
 func (b *Backend) PendingSubmissions() (list []*core.Job) {
 	b.takeIn()
@@ -28,7 +28,7 @@ func (b *Backend) PendingSubmissions() (list []*core.Job) {
 	return list
 }
 
-// Ended returns how and when a job ended of whose end the pipeline may not have been told: a process that is gone has ended, and
+// Ended returns how and when a job ended whose end the pipeline may not have got: a process that is gone has ended, and
 // whoever cancelled a job has the answer that it is. NaN is for one that was cancelled and whose moment of submission has not
 // come: it ends then. It is for the goroutine of the scheduler.
 func (b *Backend) Ended(id core.JobID) (state core.JobState, atSeconds float64, is bool) {

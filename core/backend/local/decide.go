@@ -9,7 +9,7 @@ import (
 	"github.com/quartet-sched/quartet/core/agent"
 )
 
-// Apply records the changes of the round last told, and begins to carry them out: it waits for nobody. What is to be stopped
+// Apply records the changes of the latest round, and begins to carry them out: it waits for nobody. What is to be stopped
 // may take its grace; what is to run on its devices begins when it is gone. A round that an earlier scheduler held is not
 // carried out again, except what the last one left half done.
 func (b *Backend) Apply(_ context.Context, changes []core.Change) error {
@@ -90,7 +90,7 @@ func (b *Backend) sendTuning(j *job) {
 	}
 	if b.pacesItself(j) { // it reads how it goes now when it receives the tuning
 		if err := b.writePace(j, b.runFolder(j, j.run.Number)); err != nil {
-			b.log.Warn("a tuning could not be told", "job", j.Spec.Name, "error", err)
+			b.log.Warn("a tuning could not be sent", "job", j.Spec.Name, "error", err)
 			return
 		}
 	}
@@ -99,7 +99,7 @@ func (b *Backend) sendTuning(j *job) {
 		BatchByReplica: t.BatchByReplica,
 	}})
 	if err != nil {
-		b.log.Warn("a tuning could not be told", "job", j.Spec.Name, "error", err)
+		b.log.Warn("a tuning could not be sent", "job", j.Spec.Name, "error", err)
 	}
 }
 
@@ -111,13 +111,13 @@ func (b *Backend) end(j *job, now float64) {
 	}
 }
 
-// fail tells that a job failed, and why.
+// fail says that a job failed, and why.
 func (b *Backend) fail(j *job, why string, at float64) {
 	b.finish(j, core.JobFailed, at)
 	b.events[len(b.events)-1].Message = why
 }
 
-// interrupt tells that a job lost its devices, and why.
+// interrupt says that a job lost its devices, and why.
 func (b *Backend) interrupt(j *job, cause core.Cause, why string, at float64) {
 	b.events = append(b.events, core.Event{
 		Kind: core.JobInterrupted, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress, FromSeconds: at, Message: why, Cause: cause,

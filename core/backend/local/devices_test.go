@@ -91,7 +91,7 @@ func TestDeal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := adopt(tc.cluster, nil, &supply{found: &tc.found, taken: map[string]bool{}})
 			problems, _ := errors.AsType[core.Diagnostics](err)
-			if !told(t, problems, tc.wantErr) {
+			if !wantProblems(t, problems, tc.wantErr) {
 				return
 			}
 			if diff := cmp.Diff(tc.want, got.flat()); diff != "" {
@@ -101,8 +101,8 @@ func TestDeal(t *testing.T) {
 	}
 }
 
-// told compares problems with what they should say, and reports whether there are none.
-func told(t *testing.T, problems core.Diagnostics, want []string) bool {
+// wantProblems compares problems with what they should say, and reports whether there are none.
+func wantProblems(t *testing.T, problems core.Diagnostics, want []string) bool {
 	t.Helper()
 	if len(problems) != len(want) {
 		t.Fatalf("problems %v, want %d", problems, len(want))
@@ -184,7 +184,7 @@ func TestMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, err := adopt(twoTypes(), &journal.Meta{Devices: tc.names}, &supply{found: &tc.found, taken: map[string]bool{}})
 			problems, _ := errors.AsType[core.Diagnostics](err)
-			if !told(t, problems, tc.want) {
+			if !wantProblems(t, problems, tc.want) {
 				return
 			}
 			if diff := cmp.Diff(tc.kept, d.flat()); diff != "" {

@@ -1,5 +1,5 @@
 // Package local is the backend of real processes on this machine. The nodes of the cluster are declared; a replica is a
-// process that is told its device by CUDA_VISIBLE_DEVICES.
+// process that gets its device by CUDA_VISIBLE_DEVICES.
 //
 // Each run of a job has a keeper (package keeper), a process that outlives the scheduler and holds the replicas. Before it
 // acts, the scheduler writes what it saw and decided into a store. A scheduler that was killed is therefore replaced by one
@@ -122,7 +122,7 @@ type Opener struct {
 // Run says what a backend is opened for.
 type Run = backend.Run
 
-// For tells what the backend is opened for.
+// For sets what the backend is opened for.
 func (o *Opener) For(r Run) {
 	if o.config.Dir == "" {
 		o.config.Dir = r.Dir

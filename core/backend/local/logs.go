@@ -108,7 +108,7 @@ type logReader struct {
 	begun bool
 }
 
-// verdict tells when there was nothing to read.
+// verdict says when there was nothing to read.
 func (r *logReader) verdict(l backend.Log) error {
 	if !r.begun {
 		return fmt.Errorf("replica %d of job %s has not written any output", l.Rank, l.Job)

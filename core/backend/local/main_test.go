@@ -261,7 +261,7 @@ func obey(ledger, name string) int {
 	if c.Report(agent.Report{Replicas: e.Replicas, Nodes: e.Nodes}) != nil {
 		return 9
 	}
-	for range c.Told() {
+	for range c.Received() {
 		told := c.Poll()
 		if told.Checkpoint != nil {
 			note(ledger, "asked", name)

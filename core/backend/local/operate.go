@@ -101,7 +101,7 @@ func (b *Backend) SubmitJobs(ctx context.Context, jobs []workload.Job) error {
 		for i := range jobs {
 			spec := &jobs[i].Spec
 			if there, err := b.job(spec.Name); err != nil || there.Spec.Experiment != spec.Experiment {
-				return errors.Join(err, fmt.Errorf("the name %q is taken by a job that somebody else submitted", spec.Name))
+				return errors.Join(err, fmt.Errorf("the name %q is taken by a job of another submission", spec.Name))
 			}
 		}
 		return nil
@@ -200,7 +200,7 @@ func (b *Backend) removeSnapshots() {
 	}
 }
 
-// WriteSnapshot writes the journal, and what is to be told next.
+// WriteSnapshot writes the journal, and what is to be observed next.
 func (b *Backend) WriteSnapshot(ctx context.Context, to io.Writer) error {
 	var held *journal.Held
 	taken := make(chan struct{})

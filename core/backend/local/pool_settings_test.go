@@ -44,7 +44,7 @@ func TestPoolSettings(t *testing.T) {
 				got = append(got, d.Summary)
 			}
 			if !slices.Equal(got, tc.want) {
-				t.Errorf("told %q, want %q", got, tc.want)
+				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}

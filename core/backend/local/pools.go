@@ -105,7 +105,7 @@ type slot struct {
 	Fails          bool     `json:",omitempty"`
 	LifeSeconds    float64  `json:",omitempty"` // from when it is ready until it is taken away by chance; 0 for ever
 	EvictSeconds   float64  `json:",omitempty"` // when it is taken away as scheduled; 0 for never
-	Expected       float64  `json:",omitempty"` // when it should be ready, as far as anybody outside can tell; 0 of one that was there
+	Expected       float64  `json:",omitempty"` // when it should be ready, as far as is known outside; 0 of one that was there
 	Leaves         bool     `json:",omitempty"` // a scaler lets it go,
 	LeavesSeconds  float64  `json:",omitempty"` // since when
 
@@ -170,7 +170,7 @@ func (b *Backend) beginPools() {
 				Node: n.ID, Name: n.Name, Pool: n.Pool, Accelerator: c.Accelerators[n.Accelerator], Devices: n.Devices, CPUs: n.CPUs,
 				MemoryGB: n.MemoryGB, Names: b.devices.names[id],
 			}
-			b.foretell(&s, 0)
+			b.drawFate(&s, 0)
 			p.Slots, p.Named[n.Pool] = append(p.Slots, s), p.Named[n.Pool]+1
 		}
 	}
@@ -198,8 +198,8 @@ func (b *Backend) goOnWithPools(r *poolRecord) {
 	b.pools.poolRecord = *r
 }
 
-// foretell draws what becomes of a slot that is asked for at a moment. What is drawn depends on nothing but the seed and its name.
-func (b *Backend) foretell(s *slot, asked float64) {
+// drawFate draws what becomes of a slot that is asked for at a moment. What is drawn depends on nothing but the seed and its name.
+func (b *Backend) drawFate(s *slot, asked float64) {
 	w := backend.PoolOf(b.config.Pools, s.Pool)
 	rand := core.NewRand(b.pools.seed, b.pools.id+"/pools/"+s.Name)
 	spread, fails, life := rand.Float64(), rand.Float64(), rand.ExpFloat64()
@@ -267,7 +267,7 @@ func (b *Backend) scale(next *poolRecord, t *core.PoolTarget, now float64) error
 			Node: next.Next, Name: fmt.Sprintf("%s-%d", pool.Name, next.Named[pool.Name]), Pool: pool.Name,
 			Accelerator: b.cluster.Accelerators[pool.Accelerator], Devices: pool.Devices, CPUs: pool.CPUs, MemoryGB: pool.MemoryGB,
 		}
-		b.foretell(&s, now)
+		b.drawFate(&s, now)
 		next.Slots, next.Next, next.Named[pool.Name] = append(next.Slots, s), next.Next+1, next.Named[pool.Name]+1
 	}
 	for _, id := range t.Remove[:min(max(size-t.Nodes, 0), len(t.Remove))] {
@@ -288,7 +288,7 @@ func (b *Backend) drains(s *slot, now float64) bool {
 	return s.Leaves || s.taken || now >= s.takenAt()-w.Notice.Seconds() || b.ordered[s.Name] == core.Draining
 }
 
-// keepSlots brings slots up to a moment, and tells what became of them.
+// keepSlots brings slots up to a moment, and says what became of them.
 func (b *Backend) keepSlots(now float64) error {
 	for i := range b.pools.Slots {
 		s := &b.pools.Slots[i]
@@ -296,7 +296,7 @@ func (b *Backend) keepSlots(now float64) error {
 			b.health = append(b.health, absent)
 		}
 		if b.health[s.Node] == absent {
-			b.tellOf(s, core.NodeAdded, core.Provisioning, now)
+			b.reportSlot(s, core.NodeAdded, core.Provisioning, now)
 		}
 		switch b.health[s.Node] {
 		case core.Gone:
@@ -311,8 +311,8 @@ func (b *Backend) keepSlots(now float64) error {
 	return nil
 }
 
-// tellOf tells what became of a slot.
-func (b *Backend) tellOf(s *slot, kind core.EventKind, h core.Health, now float64) {
+// reportSlot says what became of a slot.
+func (b *Backend) reportSlot(s *slot, kind core.EventKind, h core.Health, now float64) {
 	b.health[s.Node] = h
 	e := core.Event{Kind: kind, AtSeconds: now, Node: s.Node, Health: h}
 	switch kind {
@@ -332,7 +332,7 @@ func (b *Backend) tellOf(s *slot, kind core.EventKind, h core.Health, now float6
 func (b *Backend) openSlot(s *slot, now float64) error {
 	due := now >= s.OpensSeconds
 	if s.Leaves || due && s.Fails || s.EvictSeconds > 0 && now >= s.EvictSeconds {
-		b.tellOf(s, core.NodeRemoved, core.Gone, now)
+		b.reportSlot(s, core.NodeRemoved, core.Gone, now)
 		return nil
 	}
 	if !due {
@@ -350,7 +350,7 @@ func (b *Backend) openSlot(s *slot, now float64) error {
 		b.devices.give(s.Node, names)
 	}
 	s.ready = now
-	b.tellOf(s, core.NodeChanged, core.Ready, now)
+	b.reportSlot(s, core.NodeChanged, core.Ready, now)
 	b.hold(s, now)
 	return nil
 }
@@ -395,10 +395,10 @@ func (b *Backend) hold(s *slot, now float64) {
 		h = core.Draining
 	}
 	if b.health[s.Node] != h {
-		b.tellOf(s, core.NodeChanged, h, now)
+		b.reportSlot(s, core.NodeChanged, h, now)
 	}
 	if (s.taken || s.Leaves) && !slices.ContainsFunc(b.jobs, func(j *job) bool { return j.live() && s.holds(j) || j.sits(s.Node) }) {
-		b.tellOf(s, core.NodeRemoved, core.Gone, now)
+		b.reportSlot(s, core.NodeRemoved, core.Gone, now)
 	}
 }
 

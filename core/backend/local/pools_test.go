@@ -253,7 +253,7 @@ func TestPoolsOutliveSchedulers(t *testing.T) {
 		stages := composition()
 		p := core.NewPipeline(c, stages, core.PipelineOptions{
 			Rounds: core.RoundOptions{OnEvents: true},
-			Observers: []core.Observer{&telling{func(r *core.Report) error {
+			Observers: []core.Observer{&observer{func(r *core.Report) error {
 				if want, scales := sizes[r.View.Round]; scales {
 					if err := b.Scale(t.Context(), r.View.Round, []core.PoolTarget{want}); err != nil {
 						return err
@@ -284,7 +284,7 @@ func TestPoolsOutliveSchedulers(t *testing.T) {
 	told := hold(b, c, sizes, added)
 	want := []string{"node_added p-1 ready", added}
 	if !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
+		t.Errorf("got %q, want %q", told, want)
 	}
 	if _, err := b.Leave(); err != nil {
 		t.Fatal(err)
@@ -295,7 +295,7 @@ func TestPoolsOutliveSchedulers(t *testing.T) {
 	told = hold(b, c, sizes, ready)
 	want = append(want, "node_changed p-1 ready", ready)
 	if !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
+		t.Errorf("got %q, want %q", told, want)
 	}
 	names := slices.Clone(b.devices.names)
 	if len(slices.Compact(slices.Sorted(slices.Values(slices.Concat(names...))))) != 3 {
@@ -314,7 +314,7 @@ func TestPoolsOutliveSchedulers(t *testing.T) {
 	told = hold(b, c, nil, "node_removed p-0 ready")
 	want = append(want, "node_changed p-0 draining", "node_changed p-2 draining", "node_removed p-2 ready", "node_removed p-0 ready")
 	if !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
+		t.Errorf("got %q, want %q", told, want)
 	}
 	for id, had := range names {
 		if !slices.Equal(b.devices.names[id], had) && b.health[id] != core.Gone {
@@ -337,6 +337,6 @@ func TestPoolsOutliveSchedulers(t *testing.T) {
 
 var errEnough = errors.New("enough")
 
-type telling struct{ of func(r *core.Report) error }
+type observer struct{ of func(r *core.Report) error }
 
-func (t *telling) ObserveRound(r *core.Report) error { return t.of(r) }
+func (t *observer) ObserveRound(r *core.Report) error { return t.of(r) }

@@ -251,11 +251,11 @@ func refuseAt(path, summary, hint string) error {
 	return core.Diagnostics{{Position: core.Position{File: path}, Summary: summary, Hint: hint}}
 }
 
-// repeat tells what was seen in a recorded round, and takes it in.
+// repeat says what was seen in a recorded round, and takes it in.
 func (b *Backend) repeat() core.Observation {
 	seen, said := b.journal.Repeat(func(id core.JobID) *core.JobSpec { return b.jobs[id].KnownSpec() })
 	b.now = seen.NowSeconds
-	b.noteTold(seen.Events)
+	b.noteSubmitted(seen.Events)
 	b.noteSlots(seen.Events)
 	for i := range seen.Events {
 		b.take(&seen.Events[i])

@@ -156,7 +156,7 @@ func (b *Backend) checkLimits() {
 		why = err.Error()
 	}
 	b.unlimited = true
-	b.log.Warn("jobs are told how many CPUs and how much memory are theirs, and nothing holds them to it", "reason", why)
+	b.log.Warn("jobs know how many CPUs and how much memory are theirs, but nothing enforces these limits", "reason", why)
 }
 
 // mps is the folder in which clients of NVIDIA's Multi-Process Service find its control daemon, if one runs: it is never started here. Its server holds

@@ -266,7 +266,7 @@ func TestJobsOnADeviceAreTakenOver(t *testing.T) {
 
 // Where nothing holds jobs to their CPUs and memory, the run says so when it begins, and not for each job.
 func TestThatNothingHoldsJobsToTheirCPUsIsSaidOnce(t *testing.T) {
-	const told = "nothing holds them to it"
+	const told = "nothing enforces these limits"
 	cases := map[string]struct {
 		counted bool
 		limits  string
@@ -310,7 +310,7 @@ func TestThatNothingHoldsJobsToTheirCPUsIsSaidOnce(t *testing.T) {
 			t.Errorf("said %d times, want %d, for limits are possible, but for: %v\n%s", got, want, why, said.String())
 		}
 		if got := logOf(t, dir, "a", "0.out"); got != "0.5\n" {
-			t.Errorf("told %q CPUs, want 0.5", got)
+			t.Errorf("got %q CPUs, want 0.5", got)
 		}
 	})
 }

@@ -131,7 +131,7 @@ func (s *pacer) run(stop <-chan os.Signal) (finished bool, err error) {
 			return false, s.checkpoint()
 		case <-s.clock.After(min(max(end.Sub(s.clock.Now()), 0), reportEvery)):
 			s.goOn(p, end)
-		case <-s.agent.Told():
+		case <-s.agent.Received():
 			s.goOn(p, end)
 			told := s.agent.Poll()
 			if told.Checkpoint != nil || told.Stop != nil {

@@ -924,7 +924,7 @@ type Job struct {
 	Cpus              float64      `protobuf:"fixed64,31,opt,name=cpus,proto3" json:"cpus,omitempty"`                                             // of each replica, where nodes count them
 	MemoryGb          float64      `protobuf:"fixed64,32,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`                     // of each replica, where nodes count it
 	Experiment        string       `protobuf:"bytes,33,opt,name=experiment,proto3" json:"experiment,omitempty"`                                   // search that it is a trial of; empty for none
-	Metrics           []*Metric    `protobuf:"bytes,34,rep,name=metrics,proto3" json:"metrics,omitempty"`                                         // what it reported of itself, in the order in which it first told them
+	Metrics           []*Metric    `protobuf:"bytes,34,rep,name=metrics,proto3" json:"metrics,omitempty"`                                         // what it reported of itself, in the order in which it first reported them
 	Outlook           *Outlook     `protobuf:"bytes,35,opt,name=outlook,proto3" json:"outlook,omitempty"`                                         // what is expected of it; none where nobody forecasts, and of one that has ended
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache

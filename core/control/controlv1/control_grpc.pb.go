@@ -35,7 +35,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// What the caller did wrong is told as INVALID_ARGUMENT, with a Diagnostics among the details of the status.
+// What the caller did wrong is returned as INVALID_ARGUMENT, with a Diagnostics among the details of the status.
 type ControlServiceClient interface {
 	// Submit takes in the jobs of a file, all or none. They outlive the scheduler once it has answered.
 	Submit(ctx context.Context, in *SubmitRequest, opts ...grpc.CallOption) (*SubmitResponse, error)
@@ -46,7 +46,7 @@ type ControlServiceClient interface {
 	// Jobs lists jobs by id, some at a time.
 	Jobs(ctx context.Context, in *JobsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[JobsResponse], error)
 	Nodes(ctx context.Context, in *NodesRequest, opts ...grpc.CallOption) (*NodesResponse, error)
-	// Describe tells all that is known of a job, with what was last decided about it.
+	// Describe returns all that is known of a job, with what was last decided about it.
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error)
 	// Logs sends what a replica put out, from the beginning of what is kept.
 	Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogsResponse], error)
@@ -195,7 +195,7 @@ type ControlService_SoFarClient = grpc.ServerStreamingClient[SoFarResponse]
 // All implementations must embed UnimplementedControlServiceServer
 // for forward compatibility.
 //
-// What the caller did wrong is told as INVALID_ARGUMENT, with a Diagnostics among the details of the status.
+// What the caller did wrong is returned as INVALID_ARGUMENT, with a Diagnostics among the details of the status.
 type ControlServiceServer interface {
 	// Submit takes in the jobs of a file, all or none. They outlive the scheduler once it has answered.
 	Submit(context.Context, *SubmitRequest) (*SubmitResponse, error)
@@ -206,7 +206,7 @@ type ControlServiceServer interface {
 	// Jobs lists jobs by id, some at a time.
 	Jobs(*JobsRequest, grpc.ServerStreamingServer[JobsResponse]) error
 	Nodes(context.Context, *NodesRequest) (*NodesResponse, error)
-	// Describe tells all that is known of a job, with what was last decided about it.
+	// Describe returns all that is known of a job, with what was last decided about it.
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
 	// Logs sends what a replica put out, from the beginning of what is kept.
 	Logs(*LogsRequest, grpc.ServerStreamingServer[LogsResponse]) error

@@ -22,7 +22,7 @@ type collector struct{ source Source }
 // Describe makes it an unchecked collector.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect tells every number of the snapshot. The figures of a summary are told from that very summary.
+// Collect sends every number of the snapshot. The figures of a summary are taken from that very summary.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	snapshot, w := c.source.Snapshot(), writer{out}
 	b := c.source.Build
@@ -205,7 +205,7 @@ func (w writer) tiers(t *metrics.Tiers) {
 	w.number("tiers_oversold_seconds", "Time for which guarantees came to more devices than there were.", t.OversoldSeconds)
 }
 
-// synthesizer tells how often a run looked for a better composition, and which ones decided.
+// synthesizer says how often a run looked for a better composition, and which ones decided.
 func (w writer) synthesizer(s *metrics.Synthesizer) {
 	if s == nil {
 		return
@@ -271,7 +271,7 @@ func (w writer) plugins(troubles []metrics.Trouble) {
 	}
 }
 
-// told tells what jobs reported of themselves: at most as many series as jobs that have not ended times metrics.MostReportedMetrics.
+// told says what jobs reported of themselves: at most as many series as jobs that have not ended times metrics.MostReportedMetrics.
 func (w writer) reported(list []metrics.ReportedValue) {
 	type labels struct{ job, metric string }
 	seen := make(map[labels]bool, len(list))
@@ -285,7 +285,7 @@ func (w writer) reported(list []metrics.ReportedValue) {
 	}
 }
 
-// forecast tells what is expected of jobs, at most of metrics.MostForecastJobs of them, and how well that held so far.
+// forecast says what is expected of jobs, at most of metrics.MostForecastJobs of them, and how well that held so far.
 func (w writer) forecast(f *metrics.Forecast) {
 	if f == nil {
 		return
@@ -295,8 +295,8 @@ func (w writer) forecast(f *metrics.Forecast) {
 		name   string
 		judged metrics.Judged
 	}{{"start", f.Starts}, {"end", f.Ends}} {
-		w.gauge("forecast_bands_judged", "Bands of earlier forecasts of which it is known whether they held.", float64(moment.judged.Bands), "moment", moment.name)
-		w.gauge("forecast_bands_held", "Those of them that held, which four of five are to.", float64(moment.judged.Held), "moment", moment.name)
+		w.gauge("forecast_bands_judged", "Intervals of earlier forecasts of which it is known whether they were right.", float64(moment.judged.Bands), "moment", moment.name)
+		w.gauge("forecast_bands_held", "Those of them that were right: four of five should be.", float64(moment.judged.Held), "moment", moment.name)
 	}
 	type labels struct{ job, moment string }
 	seen := make(map[labels]bool, len(f.Jobs))

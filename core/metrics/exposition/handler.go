@@ -12,7 +12,7 @@ import (
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
-// Source is what is told. Log may be nil.
+// Source is what is exposed. Log may be nil.
 type Source struct {
 	Snapshot func() *metrics.Snapshot // called from any goroutine
 	Health   *Health                  // readiness of the scheduler

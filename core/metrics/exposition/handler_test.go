@@ -202,8 +202,8 @@ func valueAt(series map[string]float64, place string) (value float64, found bool
 	return series[name+"_sum"+labels] / count, found
 }
 
-// checkTold holds the series to every number of a summary.
-func checkTold(t *testing.T, s *metrics.Summary, series map[string]float64) {
+// checkSeries holds the series to every number of a summary.
+func checkSeries(t *testing.T, s *metrics.Summary, series map[string]float64) {
 	t.Helper()
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -237,7 +237,7 @@ func checkTold(t *testing.T, s *metrics.Summary, series map[string]float64) {
 func TestEveryNumberOfASummaryIsTold(t *testing.T) {
 	s := full(t)
 	series := scrape(t, handlerOf(s))
-	checkTold(t, s.Summary, series)
+	checkSeries(t, s.Summary, series)
 
 	want := map[string]float64{
 		"quartet_time_seconds":                                   1e6,
@@ -279,7 +279,7 @@ func TestARecordedSummaryIsTold(t *testing.T) {
 		s.DecisionSeconds.ByComponent[i].Component = "elasticity/e"
 	}
 	s.DecisionSeconds.ByComponent = []metrics.ComponentTime{s.DecisionSeconds.ByComponent[0], s.DecisionSeconds.ByComponent[4]}
-	checkTold(t, s, scrape(t, handlerOf(&metrics.Snapshot{Summary: s, Started: 3})))
+	checkSeries(t, s, scrape(t, handlerOf(&metrics.Snapshot{Summary: s, Started: 3})))
 }
 
 func TestWhatIsNotKnownIsNotTold(t *testing.T) {

@@ -32,7 +32,7 @@ func NewHealth(stopwatch func() time.Duration, patience time.Duration) *Health {
 	return &Health{stopwatch: stopwatch, patience: patience}
 }
 
-// Watch returns the backend, and sees from the calls to it when a round begins and ends. The backend tells whether the
+// Watch returns the backend, and sees from the calls to it when a round begins and ends. The backend says whether the
 // next round is one of an earlier scheduler, replayed; nil for never.
 func (h *Health) Watch(b core.Backend, replaying func() bool) core.Backend {
 	return &watched{b, h, replaying}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// DefaultAddress is on the loopback: metrics tell names of policies and loads, and nobody has to authenticate.
+// DefaultAddress is on the loopback: metrics expose names of policies and loads, and nobody has to authenticate.
 const DefaultAddress = "127.0.0.1:9476"
 
 // Limits on what a client can hold of the scheduler.

@@ -52,7 +52,7 @@ func (f Family) Parameters() int {
 // Curve is a loss by step.
 type Curve struct {
 	Family Family     // form of the curve
-	P      [4]float64 // the parameters in the order in which Family tells them
+	P      [4]float64 // the parameters in the order in which Family lists them
 }
 
 // At is the loss at a step.
@@ -179,7 +179,7 @@ type data struct {
 	lengths [4]float64   // what columns were divided by
 }
 
-// take scales the newest points. It is false for fewer than two, and for losses so far apart that no number tells how far.
+// take scales the newest points. It is false for fewer than two, and for losses so far apart that no number says how far.
 func (d *data) take(points []Point, decay float64) bool {
 	d.x, d.y, d.w = d.x[:0], d.y[:0], d.w[:0]
 	high, reached := math.Inf(-1), math.Inf(1)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Fits tells which of the sizes the types hold at once, jobs taken in their order: one that does not fit beside those
+// Fits reports which of the sizes the types hold at once, jobs taken in their order: one that does not fit beside those
 // before it is left out. A size of 0 never fits.
 func Fits(jobs []Job, workers Workers, sizes []int) ([]bool, error) {
 	p, err := newProblem(jobs, workers)

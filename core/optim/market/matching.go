@@ -32,7 +32,7 @@ type Values string
 const (
 	Gradient Values = "gradient" // how much the worker shortens the job; also the empty name
 	// RawRates are the samples a second that the worker makes, as in a public replication, for comparison. Values that
-	// do not tell what the job gains clear the market, but nothing is exchanged after it, and bounds are -Inf.
+	// do not say what the job gains clear the market, but nothing is exchanged after it, and bounds are -Inf.
 	RawRates Values = "raw_rate"
 )
 

@@ -116,7 +116,7 @@ func checkInput(jobs []Job, workers Workers) error {
 	return errors.Join(faults...)
 }
 
-// agent prepares a job, and tells whether enough workers it can use exist at all.
+// agent prepares a job, and reports whether enough workers it can use exist at all.
 func (p *problem) agent(i int) (agent, bool) {
 	job := &p.jobs[i]
 	a := agent{job: i, rate: job.Rates, least: max(job.Least, 1)}
@@ -203,7 +203,7 @@ func (p *problem) keepSized(sizes []int) ([]int, error) {
 	return category, errors.Join(faults...)
 }
 
-// assignment tells what the agents' counts mean for the jobs, and how they fare against equal sizes.
+// assignment says what the agents' counts mean for the jobs, and how they fare against equal sizes.
 func (p *problem) assignment(held [][]int, bound float64, score scoring) Assignment {
 	out := Assignment{Counts: table(len(p.jobs), len(p.count)), Seconds: make([]float64, len(p.jobs)), Bound: bound}
 	for i := range out.Seconds {

@@ -101,7 +101,7 @@ func (s *search) sample(ctx context.Context) (Assignment, error) {
 }
 
 // stay starts from what the agents hold now, where moving costs them; those that do not run yet take what is left, or
-// what the largest can spare. It tells whether there is such a start.
+// what the largest can spare. It reports whether there is such a start.
 func (s *search) stay() bool {
 	seats, any := s.p.newSeats(), false
 	for i := range s.p.agents {

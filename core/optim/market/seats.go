@@ -26,7 +26,7 @@ func table(rows, columns int) [][]int {
 	return out
 }
 
-// add gives an agent so many more workers, all or none, and tells whether it did.
+// add gives an agent so many more workers, all or none, and reports whether it did.
 func (s *seats) add(agent, workers int) bool {
 	for given := range workers {
 		if s.addOne(agent) {

@@ -74,14 +74,14 @@ func NewWorld(seed uint64) *World {
 	return w
 }
 
-// Step lets something happen, and tells and asks the search. It is false when the search is over, and an error when the search breaks its contract.
+// Step lets something happen, and calls Tell and Ask of the search. It is false when the search is over, and an error when the search breaks its contract.
 func (w *World) Step(t testing.TB, s search.Search, space search.Space) (bool, error) {
 	if results := w.happens(); len(results) > 0 {
 		stop, err := s.Tell(t.Context(), results)
 		if err != nil {
-			return false, fmt.Errorf("tell %v: %w", results, err)
+			return false, fmt.Errorf("results %v: %w", results, err)
 		}
-		w.Log = append(w.Log, fmt.Sprintf("told %v, stop %v", results, stop))
+		w.Log = append(w.Log, fmt.Sprintf("results %v, stop %v", results, stop))
 		if !slices.IsSorted(stop) {
 			return false, fmt.Errorf("stops %v, want them ascending", stop)
 		}
@@ -203,7 +203,7 @@ func (c Case) trials(t *testing.T) {
 	}
 }
 
-// refusals tells what cannot be; the search refuses it and is as it was.
+// refusals says what cannot be; the search refuses it and is as it was.
 func (c Case) refusals(t *testing.T) {
 	s, other := c.open(t), c.open(t)
 	ctx := t.Context()
@@ -217,14 +217,14 @@ func (c Case) refusals(t *testing.T) {
 		t.Helper()
 		for _, one := range []search.Search{s, other} {
 			if _, err := one.Tell(ctx, results); err != nil {
-				t.Fatalf("tell %v: %v", results, err)
+				t.Fatalf("results %v: %v", results, err)
 			}
 		}
 	}
 	bad := func(results ...search.Result) {
 		t.Helper()
 		if stop, err := s.Tell(ctx, results); err == nil {
-			t.Errorf("told %v it does not refuse and stops %v", results, stop)
+			t.Errorf("it does not refuse results %v, and stops %v", results, stop)
 		}
 	}
 	ask := func(n int) {

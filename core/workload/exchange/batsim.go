@@ -148,7 +148,7 @@ func (b *batsimReader) read() error {
 	return nil
 }
 
-// readJobs keeps what the jobs tell. A job that is no object of the right form is a row that is dropped.
+// readJobs keeps the jobs. A job that is no object of the right form is a row that is dropped.
 func (b *batsimReader) readJobs() error {
 	reset := func() {
 		b.current = batsimJob{Submit: nan, Limit: nan, Devices: nan}
@@ -275,9 +275,9 @@ func (b *batsimReader) span(name string, known map[string]batsimSpan) (span bats
 	default:
 		span.fault = "profile of type " + strconv.Quote(shorten(profile.Type)) + " has no duration"
 	}
-	for _, told := range [...]*loose{profile.Expected, profile.Measured} {
-		if told != nil && 0 < *told && *told <= maxSeconds {
-			return batsimSpan{seconds: float64(*told)}
+	for _, given := range [...]*loose{profile.Expected, profile.Measured} {
+		if given != nil && 0 < *given && *given <= maxSeconds {
+			return batsimSpan{seconds: float64(*given)}
 		}
 	}
 	return span

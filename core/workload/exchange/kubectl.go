@@ -26,7 +26,7 @@ type kubeObject struct {
 	Status kubeStatus     `json:"status"`
 }
 
-// kubeStatus is what became of an object. The operators tell the same in different places.
+// kubeStatus is what became of an object. The operators write the same in different places.
 type kubeStatus struct {
 	Phase      string          `json:"phase"`          // of a Pod
 	JobStatus  string          `json:"jobStatus"`      // of a RayJob
@@ -255,9 +255,9 @@ func (s *kubeStatus) ended() (end, outcome string) {
 			outcome = how
 		}
 	}
-	for _, told := range [...]string{s.Completed, s.End} {
-		if told != "" {
-			end = told
+	for _, written := range [...]string{s.Completed, s.End} {
+		if written != "" {
+			end = written
 		}
 	}
 	if end == "" && outcome != "" { // of a Pod: dates of one zone are ordered as texts

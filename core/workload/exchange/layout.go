@@ -217,7 +217,7 @@ type heading struct {
 	fields [fieldCount][]int // columns by field, in the order in which they are asked
 	keepBy []int             // column of each of Options.Keep
 	texts  []int             // columns of free text
-	idAt   int               // column that tells steps of jobs; -1 for none
+	idAt   int               // column that says which rows are steps of jobs; -1 for none
 
 	nodesMapped bool // a number of devices is that on each node, as the layout or Options.Map says
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Record is a job as a log tells of it. Times are in seconds; those that are not known are NaN.
+// Record is a job as a log describes it. Times are in seconds; those that are not known are NaN.
 type Record struct {
 	Name string // unique in its trace
 	// Tenant: who submitted the job; empty where the log does not say.
@@ -28,7 +28,7 @@ type Record struct {
 	more     *Details
 }
 
-// Details is what few logs tell; zero where they do not.
+// Details is what few logs hold; zero where they do not.
 type Details struct {
 	Weight      float64 // how much the job counts in objectives
 	CPUs        float64 // cores of each replica
@@ -42,12 +42,12 @@ type Details struct {
 	BestEffort  bool    // it has no claim to devices that others want
 	ShareMilli  int32   // thousandths of a device that each replica has; 0 for a whole one
 
-	// Shares says that the job tells what it has of devices, or what it shares them by: a part or a slice, device memory, a utilisation, a tolerance, stages or
-	// what it gains from CPUs. No import sets it: of all that, logs tell ShareMilli only.
+	// Shares says that the job declares what it has of devices, or what it shares them by: a part or a slice, device memory, a utilisation, a tolerance, stages or
+	// what it gains from CPUs. No import sets it: of all that, logs have ShareMilli only.
 	Shares bool
 }
 
-// shares reports whether the job tells what it has of devices, or what it shares them by.
+// shares reports whether the job declares what it has of devices, or what it shares them by.
 func (r *Record) shares() bool { return r.more != nil && (r.more.Shares || r.more.ShareMilli > 0) }
 
 // besides reports whether there is anything but what the job shares devices by.
@@ -60,7 +60,7 @@ func (d *Details) besides() bool {
 	return of != Details{}
 }
 
-// Details is what the record tells besides.
+// Details is what the record holds besides.
 func (r *Record) Details() Details {
 	if r.more == nil {
 		return Details{}

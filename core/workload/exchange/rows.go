@@ -48,7 +48,7 @@ func (in *importer) rows(content io.Reader, l *layout) error {
 	}
 }
 
-// header is the first row, or the columns of the layout where the file has no header. It tells what divides the columns where
+// header is the first row, or the columns of the layout where the file has no header. It says what divides the columns where
 // the layout leaves that open.
 func (in *importer) header(s *splitter, l *layout) ([][]byte, error) {
 	for {
@@ -305,8 +305,8 @@ const reasonFraction = "GPUs are more than one, and no whole number"
 // sized takes the devices of a row, and their types where the same text names them.
 func (t *rowReader) sized(r *Record) bool {
 	nodes, _ := t.has(fieldNodes)
-	m, told := count(nodes)
-	if told = told && m > 0; !told {
+	m, known := count(nodes)
+	if known = known && m > 0; !known {
 		m = 1
 	}
 	t.nodes = m
@@ -317,7 +317,7 @@ func (t *rowReader) sized(r *Record) bool {
 				continue
 			}
 			size := t.sizeOf(cell, f)
-			if size.perNode && t.nodesMapped && !told {
+			if size.perNode && t.nodesMapped && !known {
 				t.drop("nodes cannot be read", nodes)
 				return false
 			}
@@ -543,12 +543,12 @@ func (t *rowReader) detailed(r *Record) bool {
 	return true
 }
 
-// hosted takes the CPUs and the memory of each replica, which a table may tell of each node or of the whole job.
+// hosted takes the CPUs and the memory of each replica, which a table may have of each node or of the whole job.
 func (t *rowReader) hosted(d *Details, replicas int32) bool {
 	for _, n := range [...]struct {
 		field field
 		into  *float64
-		of    float64 // number of replicas that share what the cell tells
+		of    float64 // number of replicas that share what the cell counts
 	}{
 		{fieldCPUs, &d.CPUs, 1}, {fieldTotalCPUs, &d.CPUs, float64(replicas)}, {fieldNodeCPUs, &d.CPUs, float64(replicas) / float64(t.nodes)},
 		{fieldMemory, &d.MemoryGB, 1}, {fieldTotalMemory, &d.MemoryGB, float64(replicas)}, {fieldNodeMemory, &d.MemoryGB, float64(replicas) / float64(t.nodes)},

@@ -130,7 +130,7 @@ const (
 	reasonParts = "part of a job that no line sums up"
 )
 
-// unlikely tells why a time of a line is none; empty when it is one.
+// unlikely says why a time of a line is none; empty when it is one.
 func unlikely(name string, seconds float64) string {
 	switch {
 	case seconds == -1:

@@ -196,7 +196,7 @@ func fractionOf(text []byte) (fraction float64, rest []byte) {
 	return fraction, text[end:]
 }
 
-// finer tells that a number would be a day of this century in another unit than seconds; empty where it would not.
+// finer says that a number would be a day of this century in another unit than seconds; empty where it would not.
 func finer(cell []byte) string {
 	const from, to = 1e9, 4e9 // 2001 to 2096
 	x, ok := number(cell)

@@ -168,7 +168,7 @@ const Q = (() => {
 
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { for (const p of plots) p.redraw(); dispatchEvent(new Event('recolour')); });
 
-  // ready tells, on the page and to whoever measures, that everything can be used.
+  // ready says, on the page and to measurements, that everything can be used.
   const ready = () => { document.documentElement.dataset.ready = String(Math.round(performance.now())); };
   const failed = e => { const n = $('failed'); if (n) { n.hidden = false; n.textContent = 'The charts cannot be drawn: ' + e; } document.documentElement.dataset.ready = 'failed'; };
   return { $, unpack, digits, span, percent, colour, ink, make, table, chart, ready, failed };

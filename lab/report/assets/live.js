@@ -86,7 +86,7 @@ Q.live = (first, show) => {
   Q.explain = async name => {
     const one = $('one'), box = make('div', null, one);
     let d;
-    try { d = await (await fetch('job?name=' + encodeURIComponent(name))).json(); } catch (e) { d = { error: 'It cannot be told: ' + e }; }
+    try { d = await (await fetch('job?name=' + encodeURIComponent(name))).json(); } catch (e) { d = { error: 'The job cannot be shown: ' + e }; }
     if (!box.isConnected) return; // another one was chosen
     one.style.minHeight = '';
     make('h4', 'What the scheduler knows of it now', box);

@@ -4,7 +4,7 @@ Q.run = first => {
   const { $, span, digits, percent, make, table } = Q, chart = (parent, o) => Q.chart(parent, { again: true, ...o });
   let data, column, horizon, names, why, rows, view = null, chosen = null, bound = false;
 
-  // show draws what the data tell, for the first time or in the place of what was drawn.
+  // show draws what the data hold, for the first time or in the place of what was drawn.
   function show(next) {
     data = next; column = data.column; horizon = data.value('horizon'); names = data.value('names'); why = data.value('whys') || []; rows = null;
     curves();

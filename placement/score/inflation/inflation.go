@@ -147,7 +147,7 @@ type Placement struct {
 	Fits bool
 }
 
-// Run lets the tasks arrive, and drops those that fit nowhere. Told is called for each of them, if it is not nil.
+// Run lets the tasks arrive, and drops those that fit nowhere. Its argument told is called for each of them, if it is not nil.
 func (d *Draw) Run(s score.Scorer, told func(Arrival, Placement)) Curves {
 	run := d.begin(s)
 	arrived := int64(0)

@@ -1,13 +1,13 @@
-"""What a training job tells its scheduler while it runs, and is told: docs/agent.md of Quartet, in Python.
+"""What a training job and its scheduler exchange while it runs: docs/agent.md of Quartet, in Python.
 
     agent = Agent()
     for step in range(start, steps):
         ...
         agent.report(replicas=4, batch_per_device=32, step_seconds=0.2, progress=step)
-        told = agent.poll()
-        if told.tuning:
-            batch = told.tuning.batch_per_device
-        if told.stop:
+        received = agent.poll()
+        if received.tuning:
+            batch = received.tuning.batch_per_device
+        if received.stop:
             save(step)
             agent.checkpointed(step)
             agent.close()
@@ -15,7 +15,7 @@
     agent.done()
     agent.close()
 
-After told.world the replicas form anew with those that are there now. Without a scheduler it does nothing. Nothing but
+After received.world the replicas form anew with those that are there now. Without a scheduler it does nothing. Nothing but
 close waits: of what could not be said yet the latest of each kind is kept, and what was last said is repeated when the
 scheduler restarts.
 """
@@ -37,7 +37,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-__all__ = ["STOPPED", "Agent", "Environment", "Told", "Tuning", "World"]
+__all__ = ["STOPPED", "Agent", "Environment", "Received", "Tuning", "World"]
 
 PROTOCOL = 1
 MAX_LINE = 64 << 10  # bytes, the end included
@@ -54,7 +54,7 @@ _DIAL_LIMIT, _PROBE_AFTER, _PROBES = 10.0, 5, 3  # seconds, for a scheduler on a
 
 @dataclass(frozen=True)
 class Environment:
-    """What a replica is told when it starts. The defaults are those of a job that runs alone."""
+    """What a replica finds in its environment when it starts. The defaults are those of a job that runs alone."""
 
     job: str = ""
     rank: int = 0
@@ -124,8 +124,8 @@ class World:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the job was told since it last asked."""
+class Received:
+    """What the job received since it last asked."""
 
     tuning: Optional[Tuning] = None
     checkpoint: bool = False
@@ -144,7 +144,7 @@ class Agent:
         self._lock = threading.Lock()
         self._say: dict[str, Any] = {}  # the latest of each kind, but of metrics a list
         self._said: dict[str, Any] = {}
-        self._told = Told()
+        self._received = Received()
         self._closing = False
         self._thread: Optional[threading.Thread] = None
         if self.environment.agent:
@@ -189,11 +189,11 @@ class Agent:
         """Says that all work is done."""
         self._put("done", {})
 
-    def poll(self) -> Told:
-        """What the job was told since the last call, the latest of each kind. A training loop asks once a step."""
+    def poll(self) -> Received:
+        """What the job received since the last call, the latest of each kind. A training loop asks once a step."""
         with self._lock:
-            told, self._told = self._told, Told()
-        return told
+            received, self._received = self._received, Received()
+        return received
 
     def close(self) -> None:
         """Ends the connection once what was said is written, or a second has passed."""
@@ -360,8 +360,8 @@ class Agent:
         if message:
             raise _Ended(f"the scheduler refused: {message}", heard)
         with self._lock:
-            before = self._told
-            self._told = Told(
+            before = self._received
+            self._received = Received(
                 tuning=new or before.tuning, checkpoint=before.checkpoint or line.get("checkpoint") is not None,
                 stop=before.stop or stop is not None, grace_seconds=grace if stop is not None else before.grace_seconds,
                 world=of_world or before.world,
@@ -369,7 +369,7 @@ class Agent:
 
 
 def _ascending(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Values without those that were told again: of each metric, those of steps that grow up to the last. Of too many, the last of each metric and the latest of the rest."""
+    """Values without those that were reported again: of each metric, those of steps that grow up to the last. Of too many, the last of each metric and the latest of the rest."""
     kept: list[dict[str, Any]] = []
     least: dict[str, float] = {}
     room = _MOST_METRICS - len({m["name"] for m in metrics})

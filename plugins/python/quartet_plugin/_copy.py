@@ -1,4 +1,4 @@
-"""A view kept up to date by what the host tells of its own."""
+"""A view kept up to date by the changes that the host sends."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STATES = {
     view_pb2.JOB_STATE_RUNNING: JobState.RUNNING,
 }
 _MAX_JOBS = 1 << 24  # bounds what a stray number can cost in memory
-_UNTOLD = Response(-1, 1, 1)  # the host tells allocation policies and scalers the response of every candidate
+_UNTOLD = Response(-1, 1, 1)  # the host sends allocation policies and scalers the response of every candidate
 _REASONS = {reason.value: reason for reason in Reason}
 
 
@@ -59,7 +59,7 @@ class ViewCopy:
 
     def _clear(self, accelerators: list[str], pools: list[Pool]) -> None:
         self.view = View(Cluster(accelerators, pools=pools))
-        self.candidates: list[Candidate] = []  # of view.active, with the responses told to those that look at them
+        self.candidates: list[Candidate] = []  # of view.active, with the responses sent to those that look at them
         self._pending: dict[int, Response] = {}  # of the jobs that are not admitted yet
         self._tables: dict[int, StepTimes] = {}
         self._truths: dict[int, Truth] = {}
@@ -140,7 +140,7 @@ class ViewCopy:
             job = self._submit(told)
         state, reason = _STATES.get(told.state), _REASONS.get(told.waiting_reason)
         if state is None or reason is None:
-            raise ValueError(f"job {told.id} is told in state {told.state} for reason {told.waiting_reason!r}")
+            raise ValueError(f"job {told.id} comes in state {told.state} for reason {told.waiting_reason!r}")
         for seat in told.seats:
             if not 0 <= seat.node < len(self.view.cluster.nodes):
                 raise ValueError(f"job {told.id} holds devices on unknown node {seat.node}")
@@ -167,7 +167,7 @@ class ViewCopy:
 
     def _submit(self, told: view_pb2.Job) -> Job:
         if not 0 <= told.id < len(self.view.jobs) or not told.HasField("spec"):
-            raise ValueError(f"job {told.id} is told without its specification, or was not submitted")
+            raise ValueError(f"job {told.id} comes without its specification, or was not submitted")
         spec, b = told.spec, told.spec.batch
         job = Job(
             told.id, spec.name, tenant=spec.tenant, application=spec.application, weight=spec.weight,
@@ -215,7 +215,7 @@ class ViewCopy:
         return sorted([*self.candidates, *awaiting], key=lambda c: c.job.id)
 
     def candidate(self, job: Job) -> Candidate:
-        """A job, admitted or not, with its response if it was told."""
+        """A job, admitted or not, with its response if it was sent."""
         if job.state is JobState.PENDING:
             return Candidate(job, self._pending.get(job.id, _UNTOLD))
         return self.candidates[bisect_left(self.view.active, job.id)]

@@ -1,7 +1,7 @@
-"""Lists told as edits of the list before, so that an answer that repeats itself costs nothing.
+"""Lists sent as edits of the list before, so that an answer that repeats itself costs nothing.
 
 An edit is a sequence of triples (drop, copy, insert): leave out so many old items, take over so many, then take so many
-of the new items that are told beside it. Old items after the last triple are left out.
+of the new items that are sent beside it. Old items after the last triple are left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Sender(Generic[T]):
-    """Tells a list of items, at most one for each key. A new sender has told the empty list."""
+    """Sends a list of items, at most one for each key. A new sender has sent the empty list."""
 
     def __init__(self, key: Callable[[T], Any]) -> None:
         self._key = key

@@ -21,7 +21,7 @@ _COOKIE = ("QUARTET_PLUGIN", "d0a1d3f3-9d5f-4f6b-8f0c-4f9c5a1e7b52")
 _CORE_PROTOCOL = 1  # of the handshake itself
 _MAX_MESSAGE = 64 << 20
 _POLL_HOST_SECONDS = 0.5
-_WORKERS = 8  # one answers for the policy, or waits on an exchange; the others tell the host how it is
+_WORKERS = 8  # one answers for the policy, or waits on an exchange; the others report its health to the host
 
 
 def main(*policies: type[Policy], name: str | None = None, version: str = "v0.0.0-devel") -> None:

@@ -122,7 +122,7 @@ class Server:
         self._new_lists()
 
     def _new_lists(self) -> None:
-        """The lists that the two ends tell each other by their edits. A full view starts them anew."""
+        """The lists that the two ends send each other as edits. A full view starts them anew."""
         self._waiting: Receiver[int] = Receiver()
         self._grants_in: Receiver[Grant] = Receiver()
         self._placements_in: Receiver[Placement] = Receiver()

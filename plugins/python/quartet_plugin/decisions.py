@@ -1,4 +1,4 @@
-"""What the stages answer with, and what they are told of each other's answers."""
+"""What the stages answer with, and what they see of each other's answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Capability(str, enum.Enum):
-    """Something beyond the plain view that a policy may need and not every backend can tell."""
+    """Something beyond the plain view that a policy may need and not every backend can report."""
 
     REMAINING_WORK = "remaining_work"  # Job.total_work and Job.progress are known
     STEP_TIMES = "step_times"  # Job.step_times and Job.steps_left are the truth
@@ -142,7 +142,7 @@ class Response(NamedTuple):
     curves: Sequence[Curve] = ()  # by accelerator type, the last one for all further types
     remaining_work: float = math.nan  # in the unit of the curves; NaN when unknown
     unlike: UnlikeRates | None = None  # None for a job that does not mix types, or when unknown
-    alone: float = 0.0  # rate on one device at the best batch, where the curves are of a single one; 0 when they tell it
+    alone: float = 0.0  # rate on one device at the best batch, where the curves are of a single one; 0 when they give it
 
     def rate(self, accelerator: int, replicas: int, devices_per_node: int) -> float:
         """Work per second on a consolidated placement; 0 when the job cannot run so, or nothing is known."""

@@ -101,7 +101,7 @@ class Point(NamedTuple):
 
 
 class Series(NamedTuple):
-    """What a job reported of one metric, in the order in which it was told. The last point is the latest."""
+    """What a job reported of one metric, in the order in which it was reported. The last point is the latest."""
 
     metric: str
     points: Sequence[Point]  # at least one
@@ -119,7 +119,7 @@ class Truth(NamedTuple):
 
     measurements: Sequence[Measurement]
     gradients: Gradients  # at the start of training
-    steps: Sequence[BatchSteps] = ()  # of the whole training by total batch, ascending; none when not told
+    steps: Sequence[BatchSteps] = ()  # of the whole training by total batch, ascending; none when unknown
 
 
 class Share(NamedTuple):
@@ -230,7 +230,7 @@ class Job:
     share: Share | None  # None for whole devices; always where no device is shared
     utilisation: float  # of a device by a replica that has it alone, 0 to 1; 0 when unknown
     device_memory_gb: float  # of its device that each replica needs; 0 when unknown
-    slowdown_tolerance: float  # the part of its speed alone that its owner lets go for sharing, 0 to 1; 0 when not told
+    slowdown_tolerance: float  # the part of its speed alone that its owner lets go for sharing, 0 to 1; 0 when unknown
     iteration: Iteration  # all 0 when unknown
     sensitivity: Sensitivity | None  # None when CPUs and memory make no difference, or nobody knows
     command: Sequence[str]
@@ -258,7 +258,7 @@ class Job:
     preemptions: int  # times its devices were taken away before it ended
     measured: Sequence[Measurement]  # what it reported, one for each configuration it ran on, as first seen; later reports correct it
     gradients: Gradients  # latest statistics reported; zero before the first report
-    reported: Sequence[Series]  # what it told of its metrics, such as its loss, in the order in which they were first told
+    reported: Sequence[Series]  # what it reported of its metrics, such as its loss, in the order in which they were first reported
     starting: bool  # some of its replicas do not run yet
     slices: Sequence[int]  # where its slices of devices begin, device by device in the order of seats, under Sharing.MIG; 255 where not known
     resources: Resources | None  # of each replica, as placement gave them; None for what it asks for

@@ -69,7 +69,7 @@ class AdmissionPolicy(Policy):
 
     def review(self, view: View, reported: Sequence[Job]) -> Iterable[Verdict] | None:
         """Answers for admitted jobs, in the order of their ids; one without a verdict goes on. It is asked before the other stages of a
-        round, when admitted jobs told of their metrics since the round before: reported are these. Code.END ends a job, which counts as
+        round, when admitted jobs reported metrics since the round before: reported are these. Code.END ends a job, which counts as
         completed. Code.DEFER takes its devices and its admission: admit is asked about it from the next round on."""
         raise NotImplementedError
 

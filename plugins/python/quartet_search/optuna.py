@@ -1,6 +1,6 @@
 """Optuna as a search of Quartet: python3 -m quartet_search.optuna --sampler tpe --pruner median.
 
-Each trial is one of an Optuna study in memory. When Quartet starts it again, it is told the past, so that nothing is kept in between.
+Each trial is one of an Optuna study in memory. When Quartet starts it again, it gets the past, so that nothing is kept in between.
 """
 
 from __future__ import annotations

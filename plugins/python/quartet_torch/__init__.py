@@ -12,7 +12,7 @@
             optimizer.step()
         job.metric("loss", loss.item())
 
-The same script runs under `quartet run`, under torchrun, and alone. docs/train-with-pytorch.md of Quartet tells all of it.
+The same script runs under `quartet run`, under torchrun, and alone. docs/train-with-pytorch.md of Quartet describes all of it.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def init(backend: str = "gloo", *, checkpoint: Optional[str] = None, checkpoint_
 
     backend: of torch.distributed. checkpoint: a folder in place of QUARTET_CHECKPOINT; without either nothing is kept.
     checkpoint_seconds: how often a checkpoint is made at least, besides those that the scheduler asks for. report_seconds: how often
-    the scheduler hears of the job at most. worlds: tell the scheduler that replicas may join and leave while it runs.
+    the scheduler hears of the job at most. worlds: declare to the scheduler that replicas may join and leave while it runs.
     observe_every: take gradient statistics in every so many steps; a lone replica with one pass takes two of them. If nothing is said,
     in each of the first 800, and more and more seldom up to every 10th from 4,000 on. join_seconds: how long to wait for the other
     replicas.
 
     A ValueError names what is wrong with the environment or the arguments; a RuntimeError says that others did not come. A job that is
-    told to stop while it waits exits with STOPPED.
+    asked to stop while it waits exits with STOPPED.
     """
     for name, value, least in (("checkpoint_seconds", checkpoint_seconds, 0), ("report_seconds", report_seconds, 0),
                                ("join_seconds", join_seconds, 0), ("observe_every", 1 if observe_every is None else observe_every, 1)):

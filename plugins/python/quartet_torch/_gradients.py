@@ -226,7 +226,7 @@ class Observer:
         return [_sum(norms) for norms in self._local] if self._observe else []
 
     def scatters(self, local: Sequence[float], initial_batch: int, loss_scale: float) -> list[tuple[Scatter, bool]]:
-        """What the step tells of each group, and whether it was compared with the step before. local is the sum over replicas."""
+        """What the step says about each group, and whether it was compared with the step before. local is the sum over replicas."""
         if not self._observe:
             return []
         scale, undo = self._step.batch / initial_batch, 1.0 / loss_scale**2

@@ -29,7 +29,7 @@ from quartet_torch._world import Group, Member, Orders, Stopped
 log = logging.getLogger("quartet_torch")
 
 # What all replicas learn at the end of a step: the values of the one that speaks for the job, sums of the others. The norms of parameter
-# groups come behind, and then three for each replica: its share in a new tuning, whether it is to stop, and of which world it was told.
+# groups come behind, and then three for each replica: its share in a new tuning, whether it is to stop, and which world it received.
 _TERMINATED, _CHECKPOINT, _TUNED, _BATCH, _ACCUMULATION, _FACTOR, _APART, _SLOTS = range(8)
 
 _NOTHING = {"checkpoint": False, "stop": False}  # is due
@@ -149,7 +149,7 @@ class Job:
 
         scaling: "adascale", the gain of each parameter group; "adamscale", its square root, for Adam; "square_root" and "linear" in
         the batch; "none"; or a function of the batch over the initial one, and the group's Gradients. A factor that the scheduler
-        tells comes first. scaler: the GradScaler of mixed precision, whose scale is taken out of the statistics. precondition: take
+        sends comes first. scaler: the GradScaler of mixed precision, whose scale is taken out of the statistics. precondition: take
         gradients as Adam does, divided by its denominator, for the statistics.
         """
         if self._optimizer is not None:
@@ -209,7 +209,7 @@ class Job:
         self.done()
 
     def metric(self, name: str, value: float, step: Optional[int] = None) -> None:
-        """Tells the scheduler of a loss, an accuracy or anything, with the next report; step is the job's own if nothing is said. What
+        """Reports a loss, an accuracy or any other metric to the scheduler, with the next report; step is the job's own if nothing is said. What
         is not finite, or has no name, is left out with a warning, as is what comes after 64 names."""
         self._window.metric(name, float(value), self.step if step is None else step)
 
@@ -357,7 +357,7 @@ class Job:
         return max(min(int(hearing / seconds), _MOST_APART), 1) if seconds > 0 else 1
 
     def _known(self) -> list[float]:
-        """What this replica knows of the step and is told, in its places among those of all. The norms are left out."""
+        """What this replica knows of the step and receives, in its places among those of all. The norms are left out."""
         self._orders.poll()
         orders, replicas, groups = self._orders, self.replicas, self._observer.groups
         own = [0.0] * (_SLOTS + groups + 3 * replicas)
@@ -506,7 +506,7 @@ class Job:
             self._checkpointed = time.monotonic()
         self._begun = True
         self._exchange_at = self.step
-        self._exchange()  # a tuning may have been told meanwhile
+        self._exchange()  # a tuning may have arrived meanwhile
         self.setting = self._tuning
         self._window.begin_world(self._group.member, self.setting)
 

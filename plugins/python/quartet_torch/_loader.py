@@ -12,7 +12,7 @@ from quartet_torch._plan import Setting, places, step_at, steps
 
 
 class Driver(Protocol):
-    """Who is told about each pass, and says how to go on."""
+    """Gets each pass, and says how to continue."""
 
     setting: Setting
 

@@ -26,7 +26,7 @@ class Window:
         self._every, self._device, self._cuda = every_seconds, device, device.type == "cuda"
         self._member, self._setting = Member(), Setting((1,))
         self._last = (0.0, 0.0)  # medians of the setting that were reported last
-        self._metrics: dict[str, tuple[float, float]] = {}  # values and their steps, of which nobody was told
+        self._metrics: dict[str, tuple[float, float]] = {}  # values and their steps, not reported yet
         self._named: set[str] = set()
         self._warned: set[str] = set()
         self.clear()
@@ -103,7 +103,7 @@ class Window:
         self._skipped = True  # the next step is as good as any
 
     def now(self) -> float:
-        """Seconds; of a device, once it has done what it was told."""
+        """Seconds; of a device, once it has done its work."""
         if self._cuda:
             torch.cuda.synchronize(self._device)
         return time.perf_counter()

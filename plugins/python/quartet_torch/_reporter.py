@@ -15,7 +15,7 @@ from quartet_torch._world import Member, Orders
 
 
 class Reporter:
-    """Tells the scheduler how a training does whose loop belongs to somebody else, and what the scheduler wants.
+    """Reports to the scheduler on a training whose loop belongs to another library, and passes on what the scheduler wants.
 
         reporter = Reporter()
         for batch in loader:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Union
 
-LEAST_VARIANCE = 1e-6  # keeps a report from telling of gradients without any noise
+LEAST_VARIANCE = 1e-6  # keeps a report from showing gradients without any noise
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Scatter:
     scale: float
 
     def estimate(self) -> Optional[Gradients]:
-        """What one step tells: unbiased, and as noisy as the step, so that either may be negative. None for fewer than two parts, and for
+        """What one step shows: unbiased, and as noisy as the step, so that either may be negative. None for fewer than two parts, and for
         norms that are not finite."""
         if self.parts < 2:
             return None
@@ -101,7 +101,7 @@ class Tracker:
 
     def __init__(self) -> None:
         self._square, self._variance, self._successive = _Averages(), _Averages(), False
-        self._known: Optional[Gradients] = None  # since the last step that told something
+        self._known: Optional[Gradients] = None  # since the last step with statistics
 
     def take(self, scatter: Scatter, successive: bool = False) -> None:
         """Takes a step in. Estimates from successive gradients are biased, and forgotten once there are others. What is not finite is
@@ -121,7 +121,7 @@ class Tracker:
         return self._successive
 
     def gradients(self) -> Gradients:
-        """The statistics so far; zero before the first step that told something."""
+        """The statistics so far; zero before the first step with statistics."""
         if self._known is None:
             square, variance = self._square.value(), self._variance.value()
             self._known = Gradients()
@@ -137,7 +137,7 @@ class Tracker:
         self._successive, self._known = bool(state["successive"]), None
 
 
-# A training changes over a part of its age, so that fewer and fewer steps tell how: each of the first ones, and at most every tenth later.
+# A training changes over a part of its age, so that fewer and fewer steps show how: each of the first ones, and at most every tenth later.
 _AGE_STEPS, _MOST_SELDOM = 400, 10
 
 

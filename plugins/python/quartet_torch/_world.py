@@ -40,7 +40,7 @@ class Orders:
         self.terminated = False
 
     def poll(self) -> None:
-        """Takes in what was told since the last call."""
+        """Takes in what was received since the last call."""
         if self._agent is None:
             return
         told = self._agent.poll()
@@ -87,7 +87,7 @@ class Member:
         return cls(environment.rank, environment.replicas, 0, environment.nodes, address=variables.get("MASTER_ADDR", ""))
 
     def told(self, world: World) -> Member:
-        """Who this is in a world that it was told of."""
+        """The member that this is in a world that it received."""
         return Member(world.rank + self.local_rank, world.replicas, self.local_rank, world.nodes, world.generation, world.address)
 
 
@@ -105,7 +105,7 @@ class Group:
             torch.cuda.set_device(self.device)
 
     def form(self, worlds: bool) -> None:
-        """Meets the others. With worlds it may be told on the way that they are others, and meets those. RuntimeError when they do not
+        """Meets the others. With worlds it may receive another world on the way, and meets that one. RuntimeError when they do not
         come in time, Stopped when the job is to end first."""
         if self.member.torchrun:
             dist.init_process_group(self._backend, init_method="env://")
@@ -150,7 +150,7 @@ class Group:
         return store
 
     def _overtaken(self, worlds: bool, deadline: float, why: str) -> bool:
-        """Waits a little; true when the replica is told of another world."""
+        """Waits a little; true when the replica receives another world."""
         self._orders.poll()
         if self._orders.terminated or self._orders.stop:
             raise Stopped

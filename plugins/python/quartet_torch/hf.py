@@ -23,7 +23,7 @@ from quartet_torch import STOPPED, Reporter
 
 class QuartetCallback(TrainerCallback):
     """Reports step times, progress and what is logged. When the scheduler says stop, the Trainer saves, and the process exits with
-    STOPPED once the Trainer is through, unless exit is false: then stopped tells."""
+    STOPPED once the Trainer is through, unless exit is false: then stopped says so."""
 
     def __init__(self, report_seconds: float = 1.0, exit: bool = True) -> None:
         self._report_seconds, self._exit = report_seconds, exit

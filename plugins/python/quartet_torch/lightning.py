@@ -26,7 +26,7 @@ FILE = "quartet.ckpt"
 class QuartetCallback(Callback):
     """Reports step times, progress and what is logged. When the scheduler says stop, the Trainer saves into the folder, that of
     QUARTET_CHECKPOINT if none is named, and the process exits with STOPPED once the Trainer is through, unless exit is false: then
-    stopped tells."""
+    stopped says so."""
 
     def __init__(self, folder: Optional[str] = None, batch_per_device: int = 0, report_seconds: float = 1.0, exit: bool = True) -> None:
         self._folder = os.environ.get("QUARTET_CHECKPOINT", "") if folder is None else folder

@@ -357,7 +357,7 @@ class Convergence(AdmissionPolicy):
     class Config:
         metrics: list[str] = field(["loss", "accuracy"], doc="a job is judged by the first of these that it reports")
         change: float = field(0.001, doc="the part by which a report that stands still differs at most", min=0, max=1)
-        reports: int = field(5, doc="how many reports in a row are to stand still", min=1)
+        reports: int = field(5, doc="how many reports in a row must show no improvement", min=1)
 
     def admit(self, view, waiting):
         return None

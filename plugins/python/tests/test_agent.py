@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from quartet_agent import Agent, Environment, Told, Tuning, World
+from quartet_agent import Agent, Environment, Received, Tuning, World
 from quartet_plugin import _tls
 
 PATIENCE = 10
@@ -223,7 +223,7 @@ def test_without_scheduler():
     agent = Agent(Environment())
     agent.report(progress=1)
     agent.done()
-    assert agent.poll() == Told()
+    assert agent.poll() == Received()
     agent.close()
 
 

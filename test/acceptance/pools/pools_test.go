@@ -57,7 +57,7 @@ func TestCutsAreNoted(t *testing.T) {
 	}{
 		"within the bounds": {wants: []int{3}},
 		"too many":          {wants: []int{7, 9}, want: []string{`scaler/fixed_number wants 8 nodes of pool "p", which has 1 to 3: it is held to these bounds`}},
-		"of several pools":  {pools: ", {name: q, accelerator: t4, devices: 4, max: 3}", wants: []int{2, 3}, want: []string{"scaler/fixed_number wants 3 nodes in all, and there are several pools: they stay as they are, for a scaler is to say how many nodes each is to have"}},
+		"of several pools":  {pools: ", {name: q, accelerator: t4, devices: 4, max: 3}", wants: []int{2, 3}, want: []string{"scaler/fixed_number wants 3 nodes in all, and there are several pools: they stay as they are, for a scaler must say how many nodes each gets"}},
 		"too few":           {wants: []int{1}, want: []string{`scaler/fixed_number wants 0 nodes of pool "p", which has 1 to 3: it is held to these bounds`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,8 +101,8 @@ func TestPoolsThatNobodySizes(t *testing.T) {
 		want     []string
 	}{
 		"a scaler": {},
-		"none":     {"elasticity: {cluster: {type: fixed_number}}", "elasticity: {cluster: {type: none}}", []string{"pooled.yaml:5:3: cluster.pools: nobody sizes the pools: they begin with start nodes, and get others only where they would have fewer than min; set pipeline.elasticity.cluster"}},
-		"left out": {"elasticity: {cluster: {type: fixed_number}}", "", []string{"pooled.yaml:5:3: cluster.pools: nobody sizes the pools: they begin with start nodes, and get others only where they would have fewer than min; set pipeline.elasticity.cluster"}},
+		"none":     {"elasticity: {cluster: {type: fixed_number}}", "elasticity: {cluster: {type: none}}", []string{"pooled.yaml:5:3: cluster.pools: no policy sizes the pools: they begin with start nodes, and get others only where they would have fewer than min; set pipeline.elasticity.cluster"}},
+		"left out": {"elasticity: {cluster: {type: fixed_number}}", "", []string{"pooled.yaml:5:3: cluster.pools: no policy sizes the pools: they begin with start nodes, and get others only where they would have fewer than min; set pipeline.elasticity.cluster"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

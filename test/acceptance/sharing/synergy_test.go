@@ -90,7 +90,7 @@ func TestSynergyArtifact(t *testing.T) {
 	}
 }
 
-// With tune nobody is slower than with the part of CPUs and memory that belongs to its devices, at any time, whatever the order; and a job takes as many
+// With tune no job is slower than with the part of CPUs and memory that belongs to its devices, at any time, whatever the order; and a job takes as many
 // rounds at most as it would with that.
 func TestSynergyTuneIsNeverBelowProportional(t *testing.T) {
 	t.Parallel()

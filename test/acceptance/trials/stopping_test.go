@@ -235,8 +235,8 @@ func TestAdmissionsThatJudgeNobodyAreNoted(t *testing.T) {
 	}{
 		"trials": {"cifar10", []quartet.Policy{{Type: "asha"}}, nil},
 		"none": {"", []quartet.Policy{{Type: "asha"}, {Type: "median"}}, []string{
-			`"admission/asha" judges nobody: none of 28 jobs is a trial of an experiment`,
-			`"admission/median" judges nobody: none of 28 jobs is a trial of an experiment`,
+			`"admission/asha" judges no job: none of 28 jobs is a trial of an experiment`,
+			`"admission/median" judges no job: none of 28 jobs is a trial of an experiment`,
 		}},
 		"others": {"", []quartet.Policy{{Type: "convergence"}}, nil},
 	} {

@@ -68,7 +68,7 @@ func AdoptedBy(pod *corev1.Pod) types.UID {
 }
 
 // Adoption says that the members of a job are pods that others make. They are found instead of created, and get seats in the order
-// of their indices and names. A seat is for one pod. Each pod is told its seat by a patch, and bound in the version that it has
+// of their indices and names. A seat is for one pod. Each pod gets its seat by a patch, and bound in the version that it has
 // then: whoever decided before that it was to go elsewhere cannot bind it any more.
 type Adoption struct {
 	// Unit is whose pods they are.

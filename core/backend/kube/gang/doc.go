@@ -16,15 +16,15 @@
 //
 // What is due is computed by [Next] from what is seen, and compared by UID, never from notifications or their number. So
 // every call may be repeated, and whoever drives a gang may end after any of them: the next one sees what is there and goes on.
-// A call of which nobody knows whether it worked is not undone: the next look tells. A [Driver] carries out what is due.
+// A call of which nobody knows whether it worked is not undone: the next look shows. A [Driver] carries out what is due.
 //
 // Two who drive at the same time, a leader and one that does not know yet that it is none any more, cannot give a device twice
 // either, as long as the old one asks whether it still leads before each write: one write at most slips through. A pod that it
 // creates is on no node. A pod that it binds was there before, and a member that is there keeps its devices from other jobs even
 // before it is bound ([Book]), until it is deleted; and the API server binds no pod that was.
 //
-// The pods of a job may also be made by others, see [Adoption]: then they are found, told their seats, and bound in the version that
-// they have then. A pod of theirs that is on no node and has no seat is told so, and left to wait.
+// The pods of a job may also be made by others, see [Adoption]: then they are found, given their seats, and bound in the version that
+// they have then. A pod of theirs that is on no node and has no seat gets that as a condition, and is left to wait.
 //
 // A driver needs these rights: pods get, create, delete, patch; pods/status patch; pods/binding create; services create. With claims also
 // resourceclaims get, create; resourceclaims/status update; resourceclaims/binding update (cluster-wide, since Kubernetes 1.36).

@@ -120,7 +120,7 @@ func (j *Job) Pod(member int) string { return j.name(member) }
 // Seated reports whether a pod has a seat.
 func (j *Job) Seated(pod *corev1.Pod) bool { return j.seat(pod) >= 0 }
 
-// World is what the member of a seat is told when others joined or left.
+// World is what the member of a seat gets when others joined or left.
 func (j *Job) World(seat int, generation int64) agent.World {
 	first, _ := j.replicas(seat)
 	return agent.World{Generation: generation, Rank: first, Replicas: j.total(), Nodes: j.nodes(), Address: j.master()}

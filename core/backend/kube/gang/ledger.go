@@ -32,7 +32,7 @@ type Holder struct {
 	Devices         core.DeviceSet // those in question; none where only their number is known
 }
 
-// To tells those of a namespace who it is. What others have in theirs is not for them to know.
+// To names the owner to those of its namespace. What others have in theirs is not for them to know.
 func (h Holder) To(namespace string) string {
 	what := "pod"
 	if h.Claim {

@@ -181,7 +181,7 @@ func began(pod *corev1.Pod) bool {
 	})
 }
 
-// exitOf tells how the container that failed first ended; empty when none did.
+// exitOf says how the container that failed first ended; empty when none did.
 func exitOf(pod *corev1.Pod) string {
 	var first *corev1.ContainerStateTerminated
 	text := ""
@@ -196,7 +196,7 @@ func exitOf(pod *corev1.Pod) string {
 	return text
 }
 
-// waits tells what a bound pod waits for that does not run yet.
+// waits says what a bound pod waits for that does not run yet.
 func waits(pod *corev1.Pod) (reason, message string) {
 	for _, s := range statuses(pod) {
 		if w := s.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" {

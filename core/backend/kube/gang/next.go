@@ -18,7 +18,7 @@ import (
 // Phase is where a gang is on the way to its decision.
 type Phase string
 
-// The phases. What holds first of these is told: Refused, Interrupted, Shrunk, Failed, Completed; then what the members that are
+// The phases. The first of these that holds is reported: Refused, Interrupted, Shrunk, Failed, Completed; then what the members that are
 // furthest behind wait for.
 const (
 	Gone        Phase = "Gone"        // it has no seats, and nothing of it is left that matters
@@ -45,7 +45,7 @@ type State struct {
 	Lost    []Loss        // of a gang that was interrupted, shrank, or failed
 	Members []Member      // by seat
 	Leaving int           // pods without a seat that still hold devices or are to be deleted
-	Ended   []*corev1.Pod // pods without a seat that had succeeded before anybody told them to end
+	Ended   []*corev1.Pod // pods without a seat that had succeeded before anything asked them to end
 
 	LateIn time.Duration // after which a member that does not run yet is late, the first one; 0 for none
 }

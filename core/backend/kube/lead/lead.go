@@ -29,7 +29,7 @@ type Options struct {
 	Clock Clock // of this machine
 	// ReleaseOnCancel gives the Lease up when the context ends, so that the next need not wait. Nothing may be written then.
 	ReleaseOnCancel bool
-	// Problem is told what keeps the Lease from being read or renewed, if set. It is not told that somebody else holds it.
+	// Problem gets what keeps the Lease from being read or renewed, if set. It is not called because another replica holds it.
 	Problem func(error)
 }
 
@@ -81,7 +81,7 @@ func Run(ctx context.Context, o Options) (*Term, error) {
 			return term, nil
 		}
 		if ctx.Err() == nil {
-			c.tell(err)
+			c.reportProblem(err)
 			select {
 			case <-ctx.Done():
 			case <-c.Clock.After(wait):
@@ -89,13 +89,13 @@ func Run(ctx context.Context, o Options) (*Term, error) {
 			}
 		}
 		if c.ReleaseOnCancel && c.unsure {
-			c.tell(c.release(context.WithoutCancel(ctx)))
+			c.reportProblem(c.release(context.WithoutCancel(ctx)))
 		}
 		return nil, context.Cause(ctx)
 	}
 }
 
-func (c *candidate) tell(err error) {
+func (c *candidate) reportProblem(err error) {
 	if err != nil && c.Problem != nil {
 		c.Problem(err)
 	}
@@ -244,7 +244,7 @@ func (c *candidate) keep(ctx context.Context, t *Term) {
 		case <-ctx.Done():
 			t.end(context.Cause(ctx))
 			if c.ReleaseOnCancel {
-				c.tell(c.release(context.WithoutCancel(ctx)))
+				c.reportProblem(c.release(context.WithoutCancel(ctx)))
 			}
 			return
 		case <-c.Clock.After(c.Retry):
@@ -253,7 +253,7 @@ func (c *candidate) keep(ctx context.Context, t *Term) {
 			t.end(err)
 			return
 		} else if ctx.Err() == nil {
-			c.tell(err)
+			c.reportProblem(err)
 		}
 	}
 }

@@ -29,8 +29,8 @@ var (
 
 const hashAnnotation = "quartet.sched/config-sha256"
 
-// Render returns everything that installs the controller, as one stream of YAML in the order in which it is to be applied. The
-// same options give the same bytes. Bad options are told all at once, as [core.Diagnostics].
+// Render returns everything that installs the controller, as one stream of YAML in the order in which it must be applied. The
+// same options give the same bytes. Bad options are reported together, as [core.Diagnostics].
 func Render(o Options) ([]byte, error) {
 	o = o.withDefaults()
 	if err := o.check().Err(); err != nil {

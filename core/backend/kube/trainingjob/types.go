@@ -127,10 +127,10 @@ type Decision struct {
 	NextMember int   `json:"nextMember,omitempty"` // number of the next member of the run; 0: one more than the highest of the seats
 	World      int64 `json:"world,omitempty"`      // how often the run was resized with members that stayed
 
-	Stopped *Stopped `json:"stopped,omitempty"` // the run that was last told to stop; nil where it is not known
+	Stopped *Stopped `json:"stopped,omitempty"` // the run that was last asked to stop; nil where it is not known
 }
 
-// Stopped is a run that was told to stop: it may have ended well before.
+// Stopped is a run that was asked to stop: it may have ended well before.
 type Stopped struct {
 	Run  int64 `json:"run"`  // number of the run, as in Decision
 	Pods int   `json:"pods"` // how many it had
@@ -176,7 +176,7 @@ type Forecast struct {
 	Held   int `json:"held,omitempty"`   // those of them that were right
 }
 
-// Band is where a moment lies with a probability of 80 %. One that is left out is not foreseen.
+// Band is where a moment lies with a probability of 80 %. One that is left out is not forecast.
 type Band struct {
 	Low    *metav1.Time `json:"low,omitempty"`    // lower end
 	Median *metav1.Time `json:"median,omitempty"` // half of the futures are earlier

@@ -1,6 +1,6 @@
 // Package keeper is the process that looks after one run of a job on this machine. It starts the replicas, all or none, holds
 // them within their limits, takes their output to files, ends what they leave behind, and leaves a final report. It outlives
-// whoever started it, who finds it again by its identity. A run has a folder, which holds all that the two tell each other,
+// whoever started it, who finds it again by its identity. A run has a folder, which holds all that the two exchange,
 // but for signals.
 package keeper
 
@@ -46,7 +46,7 @@ const (
 	LimitsRequired = "required" // the run fails
 )
 
-// NoLimits is how a warning begins that tells of limits which could not be set.
+// NoLimits is how a warning begins about limits that could not be set.
 const NoLimits = "the replicas have no limits"
 
 const bytesInMB = 1 << 20
@@ -66,9 +66,9 @@ type Outcome string
 const (
 	Finished Outcome = "finished" // every replica exited with 0
 	Failed   Outcome = "failed"
-	Stopped  Outcome = "stopped" // as it was told to
+	Stopped  Outcome = "stopped" // as it was asked to
 	Lost     Outcome = "lost"    // nobody knows: the keeper was killed
-	// NeverBegan is a run whose keeper was not told to begin, or was killed before: no replica was started.
+	// NeverBegan is a run whose keeper was not asked to begin, or was killed before: no replica was started.
 	NeverBegan Outcome = "never_began"
 )
 

@@ -123,7 +123,7 @@ func (l *logFile) name(n int) string {
 	return l.path + "." + strconv.Itoa(n)
 }
 
-// end closes the file and tells how much is missing, if anything is.
+// end closes the file and says how much is missing, if anything is.
 func (l *logFile) end() (warning string) {
 	if l.file != nil {
 		_ = l.file.Close() // every write has told its error

@@ -34,7 +34,7 @@ func (o *output) to(l *logFile) (*os.File, error) {
 	return w, nil
 }
 
-// end takes in what is in the pipes, and tells what did not get into the files. All replicas are gone; but somebody else
+// end takes in what is in the pipes, and says what did not get into the files. All replicas are gone; but somebody else
 // who was given a pipe may hold it open, and is not waited for.
 func (o *output) end() (warnings []string) {
 	for _, r := range o.pipes {

@@ -35,7 +35,7 @@ func (id Identity) Alive() bool {
 	return ok && now == id
 }
 
-// AskToStop tells the keeper of the run in a folder that the agent of its job is about to be asked to stop: replicas that go on
+// AskToStop informs the keeper of the run in a folder that the agent of its job is about to be asked to stop: replicas that go on
 // are signalled when the grace is over. A signal alone might come after the end of a replica that did as it was asked, or before
 // the keeper takes any.
 func (id Identity) AskToStop(dir string) {
@@ -45,10 +45,10 @@ func (id Identity) AskToStop(dir string) {
 	id.signal(askedToStop)
 }
 
-// Terminate tells a keeper to stop its replicas: by SIGTERM, and by SIGKILL when the grace is over.
+// Terminate makes a keeper stop its replicas: by SIGTERM, and by SIGKILL when the grace is over.
 func (id Identity) Terminate() { id.signal(syscall.SIGTERM) }
 
-// EndNow tells a keeper to kill its replicas, and all that they left behind, at once.
+// EndNow makes a keeper kill its replicas, and all that they left behind, at once.
 func (id Identity) EndNow() { id.signal(endNow) }
 
 // Kill ends the process at once, and if it is a keeper its replicas with it.

@@ -25,7 +25,7 @@ type Child struct {
 // ErrKilled means that a keeper was killed before its identity was known: the run is lost, which is no fault of its job.
 var ErrKilled = errors.New("its keeper was killed")
 
-// Start starts a keeper in the folder of a run. It does nothing until it is told to begin, and ends if whoever started it
+// Start starts a keeper in the folder of a run. It does nothing until it is asked to begin, and ends if whoever started it
 // ends before: so its identity can be recorded first.
 func Start(dir string, o *Orders, environment []string) (*Child, error) {
 	text, err := json.Marshal(o)
@@ -57,7 +57,7 @@ func (c *Child) Begin() {
 	_ = c.begin.Close()
 }
 
-// Dismiss ends a keeper that was not told to begin, and returns when it is gone.
+// Dismiss ends a keeper that was not asked to begin, and returns when it is gone.
 func (c *Child) Dismiss() {
 	_ = c.begin.Close()
 	c.Wait() // it ends without a go-ahead

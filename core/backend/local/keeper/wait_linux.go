@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Wait returns when a process is gone, child of this one or not. It costs nothing meanwhile where the system can tell.
+// Wait returns when a process is gone, child of this one or not. It costs nothing meanwhile where the system reports it.
 func (id Identity) Wait() {
 	if fd, err := unix.PidfdOpen(id.PID, unix.PIDFD_NONBLOCK); err == nil {
 		id.waitFor(os.NewFile(uintptr(fd), "process"))

@@ -427,17 +427,17 @@ type ConfigureResponse struct {
 	ConfigJson   string                 `protobuf:"bytes,3,opt,name=config_json,json=configJson,proto3" json:"config_json,omitempty"` // the settings with every default filled in
 	Exchange     bool                   `protobuf:"varint,4,opt,name=exchange,proto3" json:"exchange,omitempty"`                      // calls are also taken over BaseService.Exchange
 	Channel      bool                   `protobuf:"varint,5,opt,name=channel,proto3" json:"channel,omitempty"`                        // calls are also taken over the channel; only when the request offers it
-	Ends         bool                   `protobuf:"varint,6,opt,name=ends,proto3" json:"ends,omitempty"`                              // an elasticity that is to be told how jobs end
-	// The plugin knows nodes that come and go and lose single devices, and jobs that start, are edited and suspended. Any other is
-	// told of such a node as one that is down, and of no such job.
+	Ends         bool                   `protobuf:"varint,6,opt,name=ends,proto3" json:"ends,omitempty"`                              // an elasticity that must get how jobs end
+	// The plugin knows nodes that come and go and lose single devices, and jobs that start, are edited and suspended. Any other
+	// gets such a node as one that is down, and no such job.
 	Changing bool `protobuf:"varint,7,opt,name=changing,proto3" json:"changing,omitempty"`
 	Curves   bool `protobuf:"varint,8,opt,name=curves,proto3" json:"curves,omitempty"`     // an admission that is asked with what the jobs do with accelerators, as an allocation is
 	Promises bool `protobuf:"varint,9,opt,name=promises,proto3" json:"promises,omitempty"` // an admission that admits a job with a deadline only if the deadline will be met
 	// An allocation that guarantees tiers: the parts of the device time they request that premium, standard and basic jobs are
-	// guaranteed, in this order, from 0 to 1. None where it tells none.
+	// guaranteed, in this order, from 0 to 1. None where it declares none.
 	Guarantees []float64 `protobuf:"fixed64,10,rep,packed,name=guarantees,proto3" json:"guarantees,omitempty"`
 	Reviews    bool      `protobuf:"varint,11,opt,name=reviews,proto3" json:"reviews,omitempty"` // an admission that is also asked by Review
-	// The plugin knows what jobs report, jobs that are pending again, and why these are. Any other is told of no report, and the view whole
+	// The plugin knows what jobs report, jobs that are pending again, and why these are. Any other gets no report, and the view whole
 	// once an active job is pending again.
 	Reports        bool `protobuf:"varint,12,opt,name=reports,proto3" json:"reports,omitempty"`
 	FollowsReports bool `protobuf:"varint,13,opt,name=follows_reports,json=followsReports,proto3" json:"follows_reports,omitempty"` // an elasticity that may answer otherwise once a job has reported: reports then call for rounds

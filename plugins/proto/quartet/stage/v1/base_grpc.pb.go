@@ -30,14 +30,14 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type BaseServiceClient interface {
-	// Describe tells what the plugin holds. It is asked before Configure.
+	// Describe returns what the plugin holds. It is asked before Configure.
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error)
 	// Configure creates the component that this process serves. Asked again, it replaces it and forgets everything.
 	Configure(ctx context.Context, in *ConfigureRequest, opts ...grpc.CallOption) (*ConfigureResponse, error)
 	// Health answers while the plugin can take calls.
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
 	// Exchange carries the calls of the stage services, one after another, over one stream: a call then costs a message
-	// each way and nothing else. It is optional; ConfigureResponse tells whether the plugin serves it. An error of a call
+	// each way and nothing else. It is optional; ConfigureResponse says whether the plugin serves it. An error of a call
 	// ends the stream with the call's status.
 	Exchange(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExchangeRequest, ExchangeResponse], error)
 }
@@ -97,14 +97,14 @@ type BaseService_ExchangeClient = grpc.BidiStreamingClient[ExchangeRequest, Exch
 // All implementations must embed UnimplementedBaseServiceServer
 // for forward compatibility.
 type BaseServiceServer interface {
-	// Describe tells what the plugin holds. It is asked before Configure.
+	// Describe returns what the plugin holds. It is asked before Configure.
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
 	// Configure creates the component that this process serves. Asked again, it replaces it and forgets everything.
 	Configure(context.Context, *ConfigureRequest) (*ConfigureResponse, error)
 	// Health answers while the plugin can take calls.
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
 	// Exchange carries the calls of the stage services, one after another, over one stream: a call then costs a message
-	// each way and nothing else. It is optional; ConfigureResponse tells whether the plugin serves it. An error of a call
+	// each way and nothing else. It is optional; ConfigureResponse says whether the plugin serves it. An error of a call
 	// ends the stream with the call's status.
 	Exchange(grpc.BidiStreamingServer[ExchangeRequest, ExchangeResponse]) error
 	mustEmbedUnimplementedBaseServiceServer()

@@ -142,7 +142,7 @@ type AdmitResponse struct {
 	Resync        bool                   `protobuf:"varint,1,opt,name=resync,proto3" json:"resync,omitempty"`    // the view is not known; send it whole
 	Verdicts      []*Verdict             `protobuf:"bytes,2,rep,name=verdicts,proto3" json:"verdicts,omitempty"` // by job; a job without one is admitted
 	Edit          *Edit                  `protobuf:"bytes,3,opt,name=edit,proto3" json:"edit,omitempty"`         // of the verdicts
-	Standing      *Standing              `protobuf:"bytes,4,opt,name=standing,proto3" json:"standing,omitempty"` // none when the plugin cannot tell
+	Standing      *Standing              `protobuf:"bytes,4,opt,name=standing,proto3" json:"standing,omitempty"` // none when the plugin does not know
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -730,7 +730,7 @@ func (x *Placement) GetResources() *Resources {
 type RespondRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	View          *ViewUpdate            `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
-	Jobs          []int32                `protobuf:"varint,2,rep,packed,name=jobs,proto3" json:"jobs,omitempty"` // none when ended is all there is to tell
+	Jobs          []int32                `protobuf:"varint,2,rep,packed,name=jobs,proto3" json:"jobs,omitempty"` // none when ended is all there is to report
 	Ended         []*EndedJob            `protobuf:"bytes,3,rep,name=ended,proto3" json:"ended,omitempty"`       // since the round before, by id; only where ConfigureResponse asks for ends
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -937,7 +937,7 @@ func (x *TypeTimes) GetManyNodes() []float64 {
 	return nil
 }
 
-// UnlikeTimes tell how long a step takes on devices of different types, each with a part of the batch in proportion to
+// UnlikeTimes say how long a step takes on devices of different types, each with a part of the batch in proportion to
 // its speed: 1/sum(1/alone) seconds, and sync_seconds more.
 type UnlikeTimes struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1204,7 +1204,7 @@ type Truth struct {
 	Table         uint32                 `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"` // from 1
 	Measurements  []*Measurement         `protobuf:"bytes,2,rep,name=measurements,proto3" json:"measurements,omitempty"`
 	Gradients     *Gradients             `protobuf:"bytes,3,opt,name=gradients,proto3" json:"gradients,omitempty"` // at the start of training
-	Steps         []*BatchSteps          `protobuf:"bytes,4,rep,name=steps,proto3" json:"steps,omitempty"`         // by total batch, ascending; none when not told
+	Steps         []*BatchSteps          `protobuf:"bytes,4,rep,name=steps,proto3" json:"steps,omitempty"`         // by total batch, ascending; none when unknown
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1349,7 +1349,7 @@ type JobSpec struct {
 	Share             *Share                 `protobuf:"bytes,24,opt,name=share,proto3" json:"share,omitempty"`                                                    // of its device that each replica has; none for whole devices, always where no device is shared
 	Utilisation       float64                `protobuf:"fixed64,25,opt,name=utilisation,proto3" json:"utilisation,omitempty"`                                      // of a device by a replica that has it alone, 0 to 1; 0 when unknown
 	DeviceMemoryGb    float64                `protobuf:"fixed64,26,opt,name=device_memory_gb,json=deviceMemoryGb,proto3" json:"device_memory_gb,omitempty"`        // of its device that each replica needs; 0 when unknown
-	SlowdownTolerance float64                `protobuf:"fixed64,27,opt,name=slowdown_tolerance,json=slowdownTolerance,proto3" json:"slowdown_tolerance,omitempty"` // the part of its speed alone that its owner lets go for sharing, 0 to 1; 0 when not told
+	SlowdownTolerance float64                `protobuf:"fixed64,27,opt,name=slowdown_tolerance,json=slowdownTolerance,proto3" json:"slowdown_tolerance,omitempty"` // the part of its speed alone that its owner lets go for sharing, 0 to 1; 0 when unknown
 	Iteration         *Iteration             `protobuf:"bytes,28,opt,name=iteration,proto3" json:"iteration,omitempty"`                                            // none when unknown
 	Sensitivity       uint32                 `protobuf:"varint,29,opt,name=sensitivity,proto3" json:"sensitivity,omitempty"`                                       // table; 0 for none
 	Pairs             uint32                 `protobuf:"varint,30,opt,name=pairs,proto3" json:"pairs,omitempty"`                                                   // table; 0 for none
@@ -2695,7 +2695,7 @@ type Response struct {
 	RemainingWork float64                `protobuf:"fixed64,5,opt,name=remaining_work,json=remainingWork,proto3" json:"remaining_work,omitempty"` // in the unit of the curves; NaN when unknown
 	SameCurves    bool                   `protobuf:"varint,6,opt,name=same_curves,json=sameCurves,proto3" json:"same_curves,omitempty"`           // to allocators and scalers: the curves are those of the job's response before
 	Unlike        *UnlikeRates           `protobuf:"bytes,7,opt,name=unlike,proto3" json:"unlike,omitempty"`                                      // none for a job that does not mix types; goes with the curves
-	Alone         float64                `protobuf:"fixed64,8,opt,name=alone,proto3" json:"alone,omitempty"`                                      // work per second of one device at the best batch, where the curves are of a single one; 0 when they tell it
+	Alone         float64                `protobuf:"fixed64,8,opt,name=alone,proto3" json:"alone,omitempty"`                                      // work per second of one device at the best batch, where the curves are of a single one; 0 when they give it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2992,7 +2992,7 @@ func (x *Verdict) GetExpectedSeconds() float64 {
 	return 0
 }
 
-// Edit tells how a list grew out of the list of the round before, so that an answer that repeats itself costs nothing.
+// Edit says how a list grew out of the list of the round before, so that an answer that repeats itself costs nothing.
 // It is a sequence of triples (drop, copy, insert): leave out so many old items, take over so many, then take so many
 // of the new items that the message carries beside it. Old items after the last triple are left out. The first list
 // grows out of the empty one.
