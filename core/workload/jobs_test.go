@@ -126,7 +126,7 @@ func TestJobFileOfKubernetes(t *testing.T) {
 		"apiVersion: v1\n":               `unknown key; did you mean "version"?`,
 		"apiVersion: v1\nkind: {a: b}\n": `unknown key; did you mean "version"?`,
 		"apiVersion: v1\nkind: \n":       `unknown key; did you mean "version"?`,
-		"apiVersion: v1\nkind: [\n": "did not find expected node content",
+		"apiVersion: v1\nkind: [\n":      "did not find expected node content",
 		"[apiVersion, kind]":             "cannot unmarshal",
 		"version: 1\njobs: [{name: a, command: [kubectl, --for=apiVersion]}]\n": "",
 	} {

@@ -148,7 +148,7 @@ func (b *batsimReader) read() error {
 	return nil
 }
 
-// readJobs keeps the jobs. A job that is no object of the right form is a row that is dropped.
+// readJobs reads the jobs. One that is no object of the right form is a row that is dropped.
 func (b *batsimReader) readJobs() error {
 	reset := func() {
 		b.current = batsimJob{Submit: nan, Limit: nan, Devices: nan}
@@ -159,15 +159,20 @@ func (b *batsimReader) readJobs() error {
 
 // readExtra reads extra_data over the fields of a job. What is of no use there is for somebody else.
 func (job *batsimJob) readExtra() {
-	if len(job.Extra) == 0 {
+	raw := []byte(job.Extra)
+	if len(raw) > 0 && raw[0] == '"' {
+		var inner string
+		if bytes.Count(raw, []byte(`\`)) == bytes.Count(raw, []byte(`\"`)) { // as most are: nothing but quotes is escaped
+			raw = bytes.ReplaceAll(raw[1:len(raw)-1], []byte(`\"`), []byte(`"`))
+		} else if json.Unmarshal(raw, &inner) == nil {
+			raw = []byte(inner)
+		}
+	}
+	if len(raw) == 0 || raw[0] != '{' {
 		return
 	}
-	var inner string
-	if job.Extra[0] == '"' && json.Unmarshal(job.Extra, &inner) == nil {
-		job.Extra = json.RawMessage(inner)
-	}
 	extra := job.batsimExtra
-	if json.Unmarshal(job.Extra, &extra) == nil {
+	if json.Unmarshal(raw, &extra) == nil {
 		job.batsimExtra = extra
 	}
 }

@@ -17,7 +17,7 @@ type joined struct {
 // join makes one job of the rows that are parts of it: they start together, so that it is as large as all of them, and lasts until
 // the last of them ends. Job names the job of a row by the row's name; nil where each row is a job.
 func (in *importer) join(job func(name string) string) {
-	if job == nil || in.trace.count == 0 {
+	if job == nil || !in.hasParts(job) {
 		return
 	}
 	jobs := make(map[string]*joined, in.trace.count)
@@ -53,6 +53,16 @@ func (in *importer) join(job func(name string) string) {
 		}
 	}
 	in.trace = whole
+}
+
+// hasParts reports whether a row is a part of a job of another name.
+func (in *importer) hasParts(job func(name string) string) bool {
+	for i := range in.trace.count {
+		if name := in.trace.At(i).Name; job(name) != name {
+			return true
+		}
+	}
+	return false
 }
 
 // absorb makes the record that of a job with further parts, and reports whether one record can hold them all.

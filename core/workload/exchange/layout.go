@@ -181,10 +181,13 @@ var slurmTable = &layout{
 // hetJob is the job that a component of a heterogeneous job of Slurm belongs to: 13 of 13+1.
 func hetJob(name string) string {
 	job, component, is := strings.Cut(name, "+")
-	if _, whole := count([]byte(component)); is && whole {
-		return job
+	if !is {
+		return name
 	}
-	return name
+	if _, whole := count([]byte(component)); !whole {
+		return name
+	}
+	return job
 }
 
 // taskJob is the job of PAI that a task belongs to.

@@ -40,7 +40,7 @@ type Details struct {
 	MaxReplicas int32   // most replicas that it can use
 	Pinned      bool    // it stays where it runs
 	BestEffort  bool    // it has no claim to devices that others want
-	ShareMilli  int32   // thousandths of a device that each replica has; 0 for a whole one
+	ShareMilli  int16   // thousandths of a device that each replica has; 0 for a whole one
 
 	// Shares says that the job declares what it has of devices, or what it shares them by: a part or a slice, device memory, a utilisation, a tolerance, stages or
 	// what it gains from CPUs. No import sets it: of all that, logs have ShareMilli only.

@@ -65,7 +65,7 @@ func TestRoundTrip(t *testing.T) {
 						Pinned: rapid.Bool().Draw(t, "pinned"), BestEffort: rapid.Bool().Draw(t, "best effort"),
 						Deadline: rapid.SampledFrom([]float64{0, 0.1, 900}).Draw(t, "deadline"), Tier: rapid.SampledFrom([]string{"", "premium", "basic"}).Draw(t, "tier"),
 						Experiment: rapid.SampledFrom([]string{"", "sweep", "lr_1.e-3"}).Draw(t, "experiment"),
-						ShareMilli: rapid.SampledFrom([]int32{0, 1, 250, 999}).Draw(t, "share"), CPUs: rapid.SampledFrom([]float64{0, 0.5, 15}).Draw(t, "CPUs"),
+						ShareMilli: rapid.SampledFrom([]int16{0, 1, 250, 999}).Draw(t, "share"), CPUs: rapid.SampledFrom([]float64{0, 0.5, 15}).Draw(t, "CPUs"),
 					})
 				}
 				_, once := again(t, format, trace) // what the format cannot hold is lost here

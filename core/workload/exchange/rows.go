@@ -114,7 +114,7 @@ type rowReader struct {
 	line   int
 	merged [][]byte
 	nodes  int              // of the row; 1 where it does not say
-	share  int32            // thousandths of a device that each replica of the row has; 0 for a whole one
+	share  int16            // thousandths of a device that each replica of the row has; 0 for a whole one
 	states map[string]state // as outcomeOf reads them
 	sizes  map[string]size  // as gpus reads them
 }
@@ -126,7 +126,7 @@ type state struct {
 
 type size struct {
 	devices    int
-	milli      int32 // thousandths of each device; 0 for whole ones
+	milli      int16 // thousandths of each device; 0 for whole ones
 	of         string
 	perNode    bool
 	understood bool
@@ -304,10 +304,12 @@ const reasonFraction = "GPUs are more than one, and no whole number"
 
 // sized takes the devices of a row, and their types where the same text names them.
 func (t *rowReader) sized(r *Record) bool {
-	nodes, _ := t.has(fieldNodes)
-	m, known := count(nodes)
-	if known = known && m > 0; !known {
-		m = 1
+	m := 1
+	nodes, known := t.has(fieldNodes)
+	if known {
+		if m, known = count(nodes); !known || m <= 0 {
+			m, known = 1, false
+		}
 	}
 	t.nodes = m
 	for _, f := range [...]field{fieldReplicas, fieldMeanReplicas} {
@@ -357,7 +359,7 @@ func (t *rowReader) sizeOf(cell []byte, f field) size {
 		milli := math.Round(x * unit * core.WholeDevice)
 		s.devices, s.understood = int(milli)/core.WholeDevice, milli > 0
 		if milli != math.Trunc(milli/core.WholeDevice)*core.WholeDevice {
-			s.devices, s.milli = 1, int32(min(milli, core.WholeDevice+1))
+			s.devices, s.milli = 1, int16(min(milli, core.WholeDevice+1))
 		}
 		return s
 	}
@@ -553,7 +555,7 @@ func (t *rowReader) hosted(d *Details, replicas int32) bool {
 		{fieldCPUs, &d.CPUs, 1}, {fieldTotalCPUs, &d.CPUs, float64(replicas)}, {fieldNodeCPUs, &d.CPUs, float64(replicas) / float64(t.nodes)},
 		{fieldMemory, &d.MemoryGB, 1}, {fieldTotalMemory, &d.MemoryGB, float64(replicas)}, {fieldNodeMemory, &d.MemoryGB, float64(replicas) / float64(t.nodes)},
 	} {
-		if *n.into != 0 {
+		if *n.into != 0 || len(t.fields[n.field]) == 0 {
 			continue
 		}
 		if !t.take(n.field, func(cell []byte) bool {
@@ -584,7 +586,7 @@ func (t *rowReader) shared(d *Details) bool {
 		t.drop("replicas and share_milli are different parts of a device", cell)
 	default:
 		if milli < core.WholeDevice {
-			d.ShareMilli = int32(milli)
+			d.ShareMilli = int16(milli)
 		}
 		return true
 	}

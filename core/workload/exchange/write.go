@@ -116,7 +116,7 @@ func (d *Details) appendCell(b []byte, replicas int32, f field) []byte {
 	case fieldExperiment:
 		return append(b, d.Experiment...)
 	case fieldShare:
-		return appendCountUnless(b, d.ShareMilli, core.WholeDevice)
+		return appendCountUnless(b, int32(d.ShareMilli), core.WholeDevice)
 	}
 	return b
 }
