@@ -15,6 +15,7 @@ type Difference struct {
 	There string // value in the other config
 }
 
+// String words the difference as "path: value, there value".
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s, there %s", d.Path, orAbsent(d.Here), orAbsent(d.There))
 }

@@ -39,7 +39,7 @@ type Options struct {
 // Flag is a flag of the program that sets a value: problems with the value name it.
 type Flag struct {
 	Name string // such as "--name"
-	Set  string // path=value
+	Set  string // assignment path=value that the flag stands for
 }
 
 func (o Options) env(name string) (string, bool) {
@@ -274,7 +274,8 @@ func (l *loader) checkCapabilities(c *Config) {
 		return
 	}
 	l.checkBackend(c, opener)
-	if _, real := opener.(backend.Durable); real && c.Sample.Load.By == workload.ByNodes && c.Sample.Load.Factor != 1 {
+	can := backend.OpenerAbilitiesOf(opener)
+	if can.Durable != nil && c.Sample.Load.By == workload.ByNodes && c.Sample.Load.Factor != 1 {
 		l.problem("sample.load.by", "%q has the machines it has; use thinning or compression", c.Backend.ID)
 	}
 	from := giver{id: c.Backend.ID, gives: slices.Clone(opener.Capabilities())}
@@ -293,10 +294,10 @@ func (l *loader) checkCapabilities(c *Config) {
 	needs(l, "pipeline.elasticity.cluster", c.Scaler, from)
 	l.checkShares(c, from)
 	l.noteScaler(c, opener)
-	l.noteTurns(c, opener)
+	l.noteTurns(c, can.Starting)
 	l.noteInterval(c)
 	l.noteRestart(c)
-	l.notePromises(c, opener)
+	l.notePromises(c, can.Starting)
 	l.noteSharing(c)
 }
 

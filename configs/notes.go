@@ -16,11 +16,11 @@ func (l *loader) note(c *Config, path, hint, format string, args ...any) {
 	c.Notes = append(c.Notes, core.Diagnostic{Position: l.position(path), Path: path, Summary: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// noteTurns notes when jobs may take turns that are no longer than it takes them to start, so that they restart for ever.
-func (l *loader) noteTurns(c *Config, opener backend.Opener) {
-	starting, knows := opener.(backend.Starting)
-	turns, may := settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation).(core.TakesTurns)
-	if !knows || !may {
+// noteTurns notes when jobs may take turns that are no longer than it takes them to start, so that they restart for ever. starting
+// is nil for a backend that does not know how long jobs take to start.
+func (l *loader) noteTurns(c *Config, starting backend.Starting) {
+	turns := core.ConfigAbilitiesOf(settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation)).TakesTurns
+	if starting == nil || turns == nil {
 		return
 	}
 	least, setting, turn := turns.LeastTurn()
@@ -74,8 +74,8 @@ func turnHint(path string, start backend.Start) string {
 
 // noteInterval says when turns cannot end when they should, as rounds are too rare.
 func (l *loader) noteInterval(c *Config) {
-	needs, has := settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation).(core.NeedsInterval)
-	if !has {
+	needs := core.ConfigAbilitiesOf(settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation)).NeedsInterval
+	if needs == nil {
 		return
 	}
 	longest, setting := needs.LongestInterval()
@@ -92,13 +92,13 @@ func (l *loader) noteInterval(c *Config) {
 }
 
 // notePromises says when promised deadlines may be broken: nobody carries the plans out, or a change of devices takes longer than they count.
-func (l *loader) notePromises(c *Config, opener backend.Opener) {
+func (l *loader) notePromises(c *Config, starting backend.Starting) {
 	type planner struct{ id, path string }
 	var first planner
 	var counted []func(start backend.Start)
 	plans := func(by planner, config any) bool {
-		p, is := config.(core.PlansDeadlines)
-		if !is {
+		p := core.ConfigAbilitiesOf(config).PlansDeadlines
+		if p == nil {
 			return false
 		}
 		counted = append(counted, func(start backend.Start) {
@@ -126,7 +126,7 @@ func (l *loader) notePromises(c *Config, opener backend.Opener) {
 	if !plans(planner{a.ID, "pipeline.allocation"}, settingsOf(l, a, "pipeline.allocation", l.catalog.Allocation)) && told && a.ID != "" {
 		l.note(c, "pipeline.allocation.type", "take elasticflow", "promises of deadlines may be broken: %q promises by its plans, and %q keeps none", first.id, a.ID)
 	}
-	if starting, knows := opener.(backend.Starting); knows {
+	if starting != nil {
 		start := starting.LongestStart()
 		for _, tell := range counted {
 			tell(start)
@@ -203,13 +203,13 @@ func (l *loader) noteWholeDevices(c *Config) {
 	if a.ID == "" || a.Remote != nil && !a.Remote.Isolated {
 		return
 	}
-	if _, counts := settingsOf(l, a, "pipeline.allocation", l.catalog.Allocation).(core.CountsFractions); counts {
+	if core.ConfigAbilitiesOf(settingsOf(l, a, "pipeline.allocation", l.catalog.Allocation)).CountsFractions != nil {
 		return
 	}
 	var others []string
 	for _, f := range l.catalog.Allocation {
 		config, problems := f.Decode(nil)
-		if _, counts := config.(core.CountsFractions); counts && len(problems) == 0 {
+		if core.ConfigAbilitiesOf(config).CountsFractions != nil && len(problems) == 0 {
 			others = append(others, f.Type)
 		}
 	}

@@ -96,7 +96,7 @@ func (l *loader) longestRestart() time.Duration {
 	return longest
 }
 
-// plannedKey is the setting of a built-in policy that plans deadlines with the pause of a change of devices; empty for others.
+// plannedKey is the setting of a built-in policy that counts one pause for all jobs, be it in plans for deadlines; empty for others.
 func (l *loader) plannedKey(stage, name string) string {
 	var defaults any
 	switch stage {
@@ -104,12 +104,19 @@ func (l *loader) plannedKey(stage, name string) string {
 		defaults = defaultsOf(l.catalog.Admission, name)
 	case "allocation":
 		defaults = defaultsOf(l.catalog.Allocation, name)
+	case "elasticity":
+		defaults = defaultsOf(l.catalog.Elasticity, name)
+	case "scaler":
+		defaults = defaultsOf(l.catalog.Scaler, name)
 	}
-	if p, plans := defaults.(core.PlansDeadlines); plans {
-		_, key := p.PlannedOverhead()
-		return key
+	key := ""
+	switch can := core.ConfigAbilitiesOf(defaults); {
+	case can.PlansDeadlines != nil:
+		_, key = can.PlansDeadlines.PlannedOverhead()
+	case can.CountsRestart != nil:
+		_, key = can.CountsRestart.CountedRestart()
 	}
-	return ""
+	return key
 }
 
 // defaultsOf is the config of a type with nothing but its defaults; nil where there is none.
@@ -153,14 +160,37 @@ func costOf(config any) (cost restart.Cost, has bool) {
 	return cost, len(core.Decode(&cost, raw)) == 0
 }
 
-// noteRestart says where the allocation counts another cost of a restart than the backend charges.
+// noteRestart says where a policy counts another cost of a restart than the backend charges.
 func (l *loader) noteRestart(c *Config) {
 	charged, charges := costOf(c.Backend.Config)
-	counted, counts := costOf(c.Allocation.Config)
-	if !charges || !counts {
+	if !charges {
 		return
 	}
-	found := restart.Differ(&counted, &charged)
+	if counted, counts := costOf(c.Allocation.Config); counts {
+		l.noteRestartOf(c, &counted, &charged)
+	}
+	notePause(l, c, c.Elasticity, "pipeline.elasticity.job", l.catalog.Elasticity, &charged)
+	notePause(l, c, c.Scaler, "pipeline.elasticity.cluster", l.catalog.Scaler, &charged)
+}
+
+// restartHint says how a policy and the backend come to the same cost of a restart.
+const restartHint = "set restart.overhead, which both take unless they have a setting of their own, or keep both where a publication does"
+
+// notePause says where a policy counts one pause for every restart, and the longest that the backend charges is another.
+func notePause[S any](l *loader, c *Config, s Selected[S], path string, factories []core.Factory[S], charged *restart.Cost) {
+	counts := core.ConfigAbilitiesOf(settingsOf(l, s, path, factories)).CountsRestart
+	if counts == nil {
+		return
+	}
+	pause, setting := counts.CountedRestart()
+	if longest, _ := charged.LongestPause(); longest != pause {
+		l.note(c, path+".config."+setting, restartHint, "%q counts %v for a restart of a job, and %q charges up to %v", s.ID, pause, c.Backend.ID, longest)
+	}
+}
+
+// noteRestartOf says where what the allocation counts is not what the backend charges.
+func (l *loader) noteRestartOf(c *Config, counted, charged *restart.Cost) {
+	found := restart.Differ(counted, charged)
 	if len(found) == 0 {
 		return
 	}
@@ -175,6 +205,6 @@ func (l *loader) noteRestart(c *Config) {
 	if len(found) > 1 {
 		more = fmt.Sprintf(", and they differ for %d more kinds of jobs", len(found)-1)
 	}
-	l.note(c, "pipeline.allocation.config."+restart.OverheadKey, "set restart.overhead, which both take unless they have a setting of their own, or keep both where a publication does",
+	l.note(c, "pipeline.allocation.config."+restart.OverheadKey, restartHint,
 		"%q counts %v for a restart of %s, and %q charges %v%s", c.Allocation.ID, d.A, jobs, c.Backend.ID, d.B, more)
 }

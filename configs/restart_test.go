@@ -24,11 +24,20 @@ func (p planning) PlannedOverhead() (overhead time.Duration, setting string) {
 	return p.Overhead, "overhead"
 }
 
+// pausing is the config of a policy that counts one pause for every restart.
+type pausing struct {
+	Pause time.Duration `config:"pause" doc:"pause" min:"0s"`
+}
+
+func (p pausing) CountedRestart() (pause time.Duration, setting string) { return p.Pause, "pause" }
+
 func restartCatalog() Catalog {
 	return fakeCatalog().WithAllocation(
 		fake[core.Allocator]("counting", counting{restart.Cost{RestartOverhead: 30 * time.Second}}),
 		fake[core.Allocator]("planning", planning{Overhead: time.Second}),
-	).WithAdmission(fake[core.Admitter]("planning", planning{Overhead: time.Second}))
+	).WithAdmission(fake[core.Admitter]("planning", planning{Overhead: time.Second})).
+		WithElasticity(fake[core.Elasticity]("pausing", pausing{Pause: time.Second})).
+		WithScaler(fake[core.ClusterScaler]("pausing", pausing{Pause: time.Second}))
 }
 
 const restartHead = "version: 1\ncluster: {nodes: [{name: n, accelerator: t4, devices: 4}]}\nworkload: {type: generated}\n"
@@ -77,7 +86,8 @@ func TestRestartReachesEveryComponent(t *testing.T) {
 
 // Policies that plan with one pause have the longest of the section.
 func TestRestartReachesPlans(t *testing.T) {
-	const pipeline = "pipeline: {admission: [{type: planning}], allocation: {type: planning, config: {}}}\n"
+	const pipeline = "pipeline: {admission: [{type: planning}], allocation: {type: planning, config: {}}, " +
+		"elasticity: {job: {type: pausing}, cluster: {type: pausing, config: {}}}}\n"
 	for name, tc := range map[string]struct {
 		section string
 		want    time.Duration
@@ -93,6 +103,15 @@ func TestRestartReachesPlans(t *testing.T) {
 				if got := config.(*planning).Overhead; got != tc.want {
 					t.Errorf("plans with %v, want %v", got, tc.want)
 				}
+			}
+			for _, config := range []any{c.Elasticity.Config, c.Scaler.Config} {
+				if got := config.(*pausing).Pause; got != tc.want {
+					t.Errorf("counts %v, want %v", got, tc.want)
+				}
+			}
+			own := loadRestart(t, tc.section+strings.ReplaceAll(pipeline, "{type: pausing}", "{type: pausing, config: {pause: 7s}}"), Options{})
+			if got := own.Elasticity.Config.(*pausing).Pause; got != 7*time.Second {
+				t.Errorf("with a setting of its own it counts %v, want 7s", got)
 			}
 		})
 	}
@@ -194,6 +213,21 @@ func TestRestartsThatDifferAreNoted(t *testing.T) {
 		"the same":                {"restart: {overhead: 20s}\npipeline: {allocation: {type: counting}}\n", nil},
 		"a policy without a cost": {"restart: {overhead: 20s}\npipeline: {allocation: {type: las}}\n", nil},
 		"a backend without one":   {"pipeline: {allocation: {type: counting}}\nbackend: {type: kube}\n", nil},
+		"one pause for all": {
+			"restart: {overhead: 20s}\n" +
+				"pipeline: {allocation: {type: las}, elasticity: {job: {type: pausing, config: {pause: 3s}}, cluster: {type: pausing, config: {pause: 20s}}}}\n",
+			[]string{
+				`restart.yaml:5:103: pipeline.elasticity.cluster.type: what "scaler/pausing" decides is not carried out: "backend/simulator" neither adds nor removes nodes`,
+				`restart.yaml:5:80: pipeline.elasticity.job.config.pause: "elasticity/pausing" counts 3s for a restart of a job, and "backend/simulator" charges up to 20s` + hint,
+			},
+		},
+		"one pause for all, by default": {
+			"pipeline: {allocation: {type: las}, elasticity: {cluster: {type: pausing}}}\n",
+			[]string{
+				`restart.yaml:4:60: pipeline.elasticity.cluster.type: what "scaler/pausing" decides is not carried out: "backend/simulator" neither adds nor removes nodes`,
+				`restart.yaml:4:50: pipeline.elasticity.cluster.config.pause: "scaler/pausing" counts 1s for a restart of a job, and "backend/simulator" charges up to 0s` + hint,
+			},
+		},
 		"applications": {
 			"restart: {overhead: 20s}\npipeline: {allocation: {type: counting, config: {application_overhead: [{application: a, overhead: 5s, devices: 4}, {application: b, overhead: 6s}]}}}\n",
 			[]string{`restart.yaml:5:41: pipeline.allocation.config.restart_overhead: "allocation/counting" counts 5s for a restart of a job of application "a" on 4 devices, and "backend/simulator" charges 20s, and they differ for 1 more kinds of jobs` + hint},

@@ -157,12 +157,12 @@ func (s *state) checkTogether(component string, grants []Grant, placed []Placeme
 
 // takeStanding takes in for how long the answer stands that a policy just gave. grants is how many the answer holds, of
 // which the standing may name the first as its condition.
-func (p *Pipeline) takeStanding(component string, policy any, grants int) error {
+func (p *Pipeline) takeStanding(component string, can *Abilities, grants int) error {
 	s := &p.state
 	now := s.view.NowSeconds
 	answer := Standing{UntilSeconds: now}
-	if steady, ok := policy.(Steady); ok {
-		answer = steady.Standing()
+	if can.Steady != nil {
+		answer = can.Steady.Standing()
 	}
 	if math.IsNaN(answer.UntilSeconds) {
 		return s.broken(component, -1, RuleStandingSane, "stands until %v", answer.UntilSeconds)
@@ -176,9 +176,9 @@ func (p *Pipeline) takeStanding(component string, policy any, grants int) error 
 }
 
 // takeRevision takes in when the elasticity, whose standing was checked, wants to be asked about running jobs again.
-func (p *Pipeline) takeRevision(policy any) {
-	if steady, ok := policy.(Steady); ok {
-		if at := steady.Standing().UntilSeconds; at > p.state.view.NowSeconds {
+func (p *Pipeline) takeRevision(can *Abilities) {
+	if can.Steady != nil {
+		if at := can.Steady.Standing().UntilSeconds; at > p.state.view.NowSeconds {
 			p.state.reviseAt = at
 		}
 	}

@@ -85,6 +85,7 @@ type InvariantError struct {
 	Detail    string // what the component answered, in one sentence
 }
 
+// Error words which component broke which rule in which round, and how.
 func (e *InvariantError) Error() string {
 	job := ""
 	if e.Job != "" {

@@ -26,6 +26,7 @@ var causeNames = [...]string{
 	"evicted", "refused", "no_image", "start_timeout",
 }
 
+// String returns the name of the cause, such as "node_failed".
 func (c Cause) String() string { return name(causeNames[:], int(c)) }
 
 // ParseCause returns the cause of a name; false for one that there is not.

@@ -40,8 +40,8 @@ func (p *Pipeline) choose(ctx context.Context) error {
 
 // restoreChooser gives the chooser what it had learned when the run was left. One that cannot take it up begins anew, and tells so itself: the run goes on.
 func (p *Pipeline) restoreChooser() {
-	s, may := p.chooser.(Snapshotter)
-	if !may || p.resumption.memory == nil {
+	s := AbilitiesOf(p.chooser).Snapshotter
+	if s == nil || p.resumption.memory == nil {
 		return
 	}
 	learned := p.resumption.memory.Learned()
@@ -53,8 +53,8 @@ func (p *Pipeline) restoreChooser() {
 
 // chooserLearned is what the chooser learned, as a list.
 func (p *Pipeline) chooserLearned() []Learned {
-	s, may := p.chooser.(Snapshotter)
-	if !may {
+	s := AbilitiesOf(p.chooser).Snapshotter
+	if s == nil {
 		return nil
 	}
 	data, err := s.Snapshot()

@@ -34,6 +34,7 @@ const (
 
 var healthNames = [...]string{"ready", "draining", "down", "provisioning", "gone"}
 
+// String returns the name of the state of health, such as "draining".
 func (h Health) String() string { return name(healthNames[:], int(h)) }
 
 // Node is one machine with devices of a single accelerator type.
@@ -41,7 +42,7 @@ type Node struct {
 	ID          NodeID        // index of the node in Cluster.Nodes
 	Name        string        // unique among the nodes that are not gone
 	Accelerator AcceleratorID // type of all its devices
-	Devices     int           // 1..MaxDevicesPerNode
+	Devices     int           // number of devices, from 1 to MaxDevicesPerNode
 	CPUs        float64       // cores; 0 when unknown
 	MemoryGB    float64       // main memory in GB; 0 when unknown
 	Rack        string        // name of its rack; empty when unknown

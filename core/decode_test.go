@@ -44,6 +44,34 @@ type sample struct {
 	Limits     limits        `config:"limits" doc:"bounds of the share"`
 }
 
+// strict is lent fields of which one is required, and one of the items of a list.
+type strict struct {
+	lent `required:"label tenants.grace"`
+}
+
+type lent struct {
+	Label   string   `config:"label" doc:"name in reports"`
+	Other   string   `config:"other" doc:"another"`
+	Tenants []tenant `config:"tenants" doc:"limits by tenant"`
+}
+
+// A struct that is embedded may be held to more than its own tags say; by itself it is not.
+func TestRequiredOfAnEmbeddedStruct(t *testing.T) {
+	raw := settings{"tenants": []any{settings{"name": "a", "devices": 1}}}
+	var s strict
+	if diff := cmp.Diff("label: required but missing; name in reports\ntenants[0].grace: required but missing; time over the limit", core.Decode(&s, raw).Error()); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	var l lent
+	if found := core.Decode(&l, raw); len(found) > 0 {
+		t.Errorf("problems %v of the struct by itself", found)
+	}
+	whole := settings{"label": "", "tenants": []any{settings{"name": "a", "devices": 1, "grace": "0s"}}}
+	if found := core.Decode(&s, whole); len(found) > 0 {
+		t.Errorf("problems %v with all that is required", found)
+	}
+}
+
 func (s sample) Validate() error {
 	var problems []error
 	if s.Limits.Least > s.Limits.Most {

@@ -12,6 +12,7 @@ type Position struct {
 	Line, Column int    // from 1; 0 means unknown
 }
 
+// String words the position as file:line:column, without the parts that are unknown.
 func (p Position) String() string {
 	switch {
 	case p.Line == 0:
@@ -31,6 +32,7 @@ type Diagnostic struct {
 	Hint     string   // what to do: valid values, the nearest name; may be empty
 }
 
+// String words the problem in one line: its position, its path, what is wrong, and what to do.
 func (d Diagnostic) String() string {
 	var parts []string
 	if pos := d.Position.String(); pos != "" {
@@ -52,6 +54,7 @@ type Diagnostics []Diagnostic
 // maxShown bounds how many problems one message lists.
 const maxShown = 20
 
+// Error words the problems, a line each, of at most 20.
 func (ds Diagnostics) Error() string {
 	var b strings.Builder
 	for i, d := range ds {

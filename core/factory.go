@@ -10,7 +10,7 @@ import (
 // Info describes a component to its users. Its texts are what `policy list` and `policy describe` print.
 type Info struct {
 	Type         string       // name in configs, lower_snake_case
-	Summary      string       // one line
+	Summary      string       // what the component does, in one line
 	Description  string       // idea, deviations from the source, limits
 	Source       string       // paper, section or equation; empty for ideas of nobody in particular
 	Capabilities []Capability // that the backend must have
@@ -66,6 +66,7 @@ type TakesTurns interface {
 // CountsFractions is implemented by the Config of an allocator that counts parts of devices where jobs have parts, as queue.Walk does: others stop granting where the
 // devices would be used up if they were whole.
 type CountsFractions interface {
+	// CountsFractions does nothing: it marks the config.
 	CountsFractions()
 }
 
@@ -81,6 +82,12 @@ type NeedsInterval interface {
 type PlansDeadlines interface {
 	// PlannedOverhead is the pause that it counts, and the setting that says so.
 	PlannedOverhead() (overhead time.Duration, setting string)
+}
+
+// CountsRestart is implemented by the Config of an elasticity or a cluster scaler that counts one pause for every restart, whichever job it is of.
+type CountsRestart interface {
+	// CountedRestart is the pause that it counts, and the setting that says so.
+	CountedRestart() (pause time.Duration, setting string)
 }
 
 // New creates the component from a config that Decode returned.
@@ -102,11 +109,13 @@ func (f Factory[S]) Needs(config any) []Capability {
 // Component is a constructed policy together with the id it is blamed and recorded under.
 type Component[S any] struct {
 	ID      string // stage and type, such as "allocation/las"
-	Policy  S      // component itself
+	Policy  S      // the policy itself, of the interface of its stage
 	OneType bool   // Info.OneType, of an allocator
 
 	// Stream is where the random stream of the policy is; nil where nobody knows. A second instance draws the same numbers from there.
 	Stream *rand.PCG
+
+	can Abilities // of the policy; the pipeline finds them out
 }
 
 // None is the Config of a component without settings.

@@ -13,7 +13,8 @@ import (
 //	Factor float64 `config:"factor" doc:"share of the devices that may be promised" min:"0"`
 //
 // config is the key, lower_snake_case; doc one sentence. enum:"a|b", min and max bound the value, or each element of a
-// list; required:"true" is for a setting without a default. An embedded struct lends its fields. The elements
+// list; required:"true" is for a setting without a default. An embedded struct lends its fields; required:"list.key" on it
+// makes a field of theirs required, several with spaces between them. The elements
 // of a list have no defaults: what is left out of one is zero, and refused if the tags forbid zero.
 type Field struct {
 	Name string // empty when the config tag is missing
@@ -61,12 +62,29 @@ func fieldsOf(config reflect.Value, depth int) []Field {
 		sf, value := config.Type().Field(i), config.Field(i)
 		switch {
 		case embedded(sf):
-			fields = append(fields, fieldsOf(value, depth+1)...)
+			lent := fieldsOf(value, depth+1)
+			for path := range strings.FieldsSeq(sf.Tag.Get("required")) {
+				require(lent, strings.Split(path, "."))
+			}
+			fields = append(fields, lent...)
 		case sf.IsExported():
 			fields = append(fields, newField(sf, value, depth))
 		}
 	}
 	return fields
+}
+
+// require makes the field at a path of keys required.
+func require(fields []Field, path []string) {
+	for i := range fields {
+		switch f := &fields[i]; {
+		case f.Name != path[0]:
+		case len(path) > 1:
+			require(f.Fields, path[1:])
+		default:
+			f.Required, f.Default = true, ""
+		}
+	}
 }
 
 func embedded(sf reflect.StructField) bool {

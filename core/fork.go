@@ -69,8 +69,8 @@ func (r *resumption) behindOf(round int) ([]Learned, bool) {
 // are: in the place of one that is a Forker comes a fork of the first one. Any others take over from the facts, with what those of their ids had learned, in a round that
 // is held at once. Whoever made the stages ends them; s is not changed.
 func (p *Pipeline) Decide(ctx context.Context, s Stages, same bool, o PipelineOptions) error {
-	s.Admission = slices.Clone(s.Admission) // the caller keeps his own, which he closes
-	forked := false                         // the elasticity
+	s = s.withAbilities() // the caller keeps his own, which he closes
+	forked := false       // the elasticity
 	if same {
 		var err error
 		if forked, err = p.inherited.goOn(&s); err != nil {
@@ -105,14 +105,14 @@ func (p *Pipeline) inheritance() *inheritance {
 		return p.inherited // nobody decided since
 	}
 	i := &inheritance{streams: map[string]rand.PCG{}, forks: map[string]Forker{}}
-	for id, policy := range p.stages.all {
-		if f, ok := policy.(Forker); ok {
-			if f, ok = f.Fork(nil).(Forker); ok {
-				i.forks[id] = f
+	for id, can := range p.stages.all {
+		if can.Forker != nil {
+			if fork := AbilitiesOf(can.Forker.Fork(nil)).Forker; fork != nil {
+				i.forks[id] = fork
 				continue
 			}
 		}
-		i.learned = append(i.learned, snapshotOf(id, policy)...)
+		i.learned = append(i.learned, snapshotOf(id, can.Snapshotter)...)
 	}
 	for id, stream := range p.stages.streams {
 		if stream != nil {
@@ -128,7 +128,7 @@ func (i *inheritance) all() []Learned {
 	defer i.mutex.Unlock()
 	list := slices.Clone(i.learned)
 	for _, id := range slices.Sorted(maps.Keys(i.forks)) {
-		list = append(list, snapshotOf(id, i.forks[id])...)
+		list = append(list, snapshotOf(id, AbilitiesOf(i.forks[id]).Snapshotter)...)
 	}
 	return list
 }
@@ -175,6 +175,7 @@ func takeFork[S any](i *inheritance, c *Component[S]) (forked bool, err error) {
 		return false, fmt.Errorf("component %q: its fork is for another slot", c.ID)
 	}
 	c.Policy = policy
+	c.findAbilities()
 	return true, nil
 }
 

@@ -3,7 +3,7 @@ package core
 // Goal says which values of a metric are better.
 type Goal uint8
 
-// The goals.
+// The goals: whether smaller or larger values are better.
 const (
 	Minimize Goal = iota
 	Maximize
@@ -19,4 +19,5 @@ func (g Goal) Better(a, b float64) bool {
 
 var goalNames = [...]string{"minimize", "maximize"}
 
+// String returns the name of the goal: "minimize" or "maximize".
 func (g Goal) String() string { return name(goalNames[:], int(g)) }

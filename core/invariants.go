@@ -34,8 +34,8 @@ const (
 )
 
 // ask asks a stage, and again as long as its answer breaks a rule and it can recover from that. forget takes back what
-// a job was marked with by an answer that did not hold.
-func (s *state) ask(ctx context.Context, component string, policy any, forget func(*mark), ask func() error) error {
+// a job was marked with by an answer that did not hold. A nil stage cannot recover.
+func (s *state) ask(ctx context.Context, component string, stage Recoverer, forget func(*mark), ask func() error) error {
 	for {
 		s.asking = component
 		err := ask()
@@ -43,8 +43,7 @@ func (s *state) ask(ctx context.Context, component string, policy any, forget fu
 		if err == nil {
 			return nil
 		}
-		stage, ok := policy.(Recoverer)
-		if !ok {
+		if stage == nil {
 			return err
 		}
 		if again, err := stage.Recover(ctx, err); !again {
@@ -219,10 +218,9 @@ func (s *state) checkPinned(component string, grants []Grant) error {
 	return nil
 }
 
-// takeGap asks an allocator that certifies its answers for the gap of the last one.
-func (s *state) takeGap(component string, policy any) error {
-	certifier, ok := policy.(Certifier)
-	if !ok {
+// takeGap asks an allocator that certifies its answers for the gap of the last one; nil certifies none.
+func (s *state) takeGap(component string, certifier Certifier) error {
+	if certifier == nil {
 		return nil
 	}
 	gap := certifier.GapRatio()

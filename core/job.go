@@ -41,8 +41,8 @@ type JobSpec struct {
 	MixesTypes   bool        // its replicas may run on devices of different types at once
 	Batch        BatchSpec   // bounds of the batch; zero for a job whose batch is fixed
 	BatchByType  []TypeBatch // bounds of the batch per device on single types, instead of those of Batch
-	CPUs         float64     // per replica
-	MemoryGB     float64     // per replica
+	CPUs         float64     // CPU cores of each replica
+	MemoryGB     float64     // memory of each replica, in GB
 	Share        *Share      // nil for whole devices; always where no device is shared
 	Utilisation  float64     // of a device by a replica that has it alone, 0..1; 0 when unknown
 	// DeviceMemoryGB is the memory of its device that each replica needs; 0 when unknown.
@@ -71,9 +71,9 @@ type JobSpec struct {
 
 // Iteration is the seconds that an iteration of a job takes of each kind of resource, one after the other.
 type Iteration struct {
-	Load    float64 // storage and CPUs
-	Compute float64 // the devices
-	Sync    float64 // the network
+	Load    float64 // seconds on storage and CPUs
+	Compute float64 // seconds on the devices
+	Sync    float64 // seconds on the network
 	// Measured is what a whole iteration takes, alone, where that is not its stages together; 0 where it is, or nobody knows.
 	Measured float64
 }
@@ -151,6 +151,7 @@ const (
 
 var jobStateNames = [...]string{"pending", "waiting", "running", "completed", "rejected", "failed", "cancelled"}
 
+// String returns the name of the state, such as "running".
 func (s JobState) String() string { return name(jobStateNames[:], int(s)) }
 
 // Ended reports whether the state is final.
@@ -207,7 +208,7 @@ type Measurement struct {
 // Gradients are the statistics of a job's gradient at its initial batch: the squared norm of its expectation, and the
 // trace of its covariance.
 type Gradients struct {
-	SquaredNorm float64 // |g|²
+	SquaredNorm float64 // squared norm of the gradient, |g|²
 	Variance    float64 // tr(Σ), at the initial batch
 }
 

@@ -7,6 +7,7 @@ import "slices"
 // placer names on a node makes no difference to it, as all of them are of one type. What a placer says of nodes, and of how many
 // devices of each, stays. Absent, seats are what the placer says.
 type DeviceKeeper interface {
+	// KeepsDevices reports whether a job that stays on a node keeps devices that it holds there.
 	KeepsDevices() bool
 }
 

@@ -59,6 +59,7 @@ type Report struct {
 
 // Observer sees each round after its changes were applied.
 type Observer interface {
+	// ObserveRound is called once a round. The report is valid until it returns; an error ends the run.
 	ObserveRound(r *Report) error
 }
 
@@ -112,7 +113,7 @@ type PipelineOptions struct {
 
 // NewPipeline returns a pipeline over a cluster, whose Health fields it takes over.
 func NewPipeline(c *Cluster, s Stages, o PipelineOptions) *Pipeline {
-	p := &Pipeline{stages: s, rounds: o.Rounds, observers: o.Observers, stopwatch: o.Stopwatch, standing: Standing{UntilSeconds: math.Inf(1)}}
+	p := &Pipeline{stages: s.withAbilities(), rounds: o.Rounds, observers: o.Observers, stopwatch: o.Stopwatch, standing: Standing{UntilSeconds: math.Inf(1)}}
 	if p.stopwatch == nil {
 		p.stopwatch = func() time.Duration { return 0 }
 	}
@@ -120,7 +121,7 @@ func NewPipeline(c *Cluster, s Stages, o PipelineOptions) *Pipeline {
 	p.wakeOnReports, p.chooser, p.retryBackend = o.WakeOnReports, o.Chooser, o.RetryBackend
 	p.scaling, p.keepsDevices = o.Scaling, o.KeepDevices
 	p.state.init(c, o.Rounds)
-	p.state.decideBy(&s)
+	p.state.decideBy(&p.stages)
 	p.watchBy(o.Watchers)
 	return p
 }
@@ -180,13 +181,13 @@ func (p *Pipeline) Unfinished() []*Job {
 
 func (p *Pipeline) respond(ctx context.Context) error {
 	s, c := &p.state, &p.stages.Elasticity
-	if err := s.reportEnded(ctx, c.ID, c.Policy); err != nil {
+	if err := s.reportEnded(ctx, c.ID, c.can.Historian); err != nil {
 		return err
 	}
 	if len(s.stale) == 0 {
 		return nil
 	}
-	return s.ask(ctx, c.ID, c.Policy, nil, func() error {
+	return s.ask(ctx, c.ID, c.can.Recoverer, nil, func() error {
 		responses, err := c.Policy.Respond(ctx, &s.view, s.stale)
 		if err != nil {
 			return s.malfunction(c.ID, "respond", err)
@@ -225,15 +226,15 @@ func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
 			break
 		}
 		ended := len(s.report.Ended)
-		if err := s.ask(ctx, c.ID, c.Policy, nil, func() error {
-			verdicts, err := s.admission(ctx, c.Policy)
+		if err := s.ask(ctx, c.ID, c.can.Recoverer, nil, func() error {
+			verdicts, err := s.admission(ctx, c)
 			if err != nil {
 				return s.malfunction(c.ID, "admit", err)
 			}
-			if err := p.takeStanding(c.ID, c.Policy, 0); err != nil {
+			if err := p.takeStanding(c.ID, &c.can, 0); err != nil {
 				return err
 			}
-			s.expectReview(c.Policy)
+			s.expectReview(&c.can)
 			return s.takeVerdicts(c.ID, verdicts)
 		}); err != nil {
 			return false, err
@@ -253,7 +254,7 @@ func (p *Pipeline) admitters() iter.Seq2[int, *Component[Admitter]] {
 		for _, first := range [...]bool{true, false} {
 			for i := range p.stages.Admission {
 				c := &p.stages.Admission[i]
-				if _, reviews := c.Policy.(Reviewer); reviews != first {
+				if reviews := c.can.Reviewer != nil; reviews != first {
 					continue
 				}
 				if !yield(n, c) {
@@ -266,16 +267,15 @@ func (p *Pipeline) admitters() iter.Seq2[int, *Component[Admitter]] {
 }
 
 // admission asks an admitter, by the curves of the jobs if it looks at them.
-func (s *state) admission(ctx context.Context, policy Admitter) ([]Verdict, error) {
-	curves, looks := policy.(CurveAdmitter)
-	if !looks {
-		return policy.Admit(ctx, &s.view, s.asked)
+func (s *state) admission(ctx context.Context, c *Component[Admitter]) ([]Verdict, error) {
+	if c.can.CurveAdmitter == nil {
+		return c.Policy.Admit(ctx, &s.view, s.asked)
 	}
 	s.applying = s.applying[:0]
 	for _, j := range s.asked {
 		s.applying = append(s.applying, Candidate{Job: j, Response: s.responses[j.ID]})
 	}
-	return curves.AdmitCandidates(ctx, &s.view, s.candidates, s.applying)
+	return c.can.CurveAdmitter.AdmitCandidates(ctx, &s.view, s.candidates, s.applying)
 }
 
 func (p *Pipeline) allocate(ctx context.Context) error {
@@ -284,21 +284,21 @@ func (p *Pipeline) allocate(ctx context.Context) error {
 	if len(s.candidates) == 0 {
 		return nil
 	}
-	if err := s.ask(ctx, c.ID, c.Policy, (*mark).forgetGrant, func() (err error) {
+	if err := s.ask(ctx, c.ID, c.can.Recoverer, (*mark).forgetGrant, func() (err error) {
 		if p.plan.Grants, err = c.Policy.Allocate(ctx, &s.view, s.candidates); err != nil {
 			return s.malfunction(c.ID, "allocate", err)
 		}
 		if err := s.checkGrants(c.ID, p.plan.Grants); err != nil {
 			return err
 		}
-		if err := s.takeGap(c.ID, c.Policy); err != nil {
+		if err := s.takeGap(c.ID, c.can.Certifier); err != nil {
 			return err
 		}
-		return p.takeStanding(c.ID, c.Policy, len(p.plan.Grants))
+		return p.takeStanding(c.ID, &c.can, len(p.plan.Grants))
 	}); err != nil {
 		return err
 	}
-	s.askGuarantees(c.Policy)
+	s.askGuarantees(c.can.Guarantor)
 	return nil
 }
 
@@ -309,7 +309,7 @@ func (p *Pipeline) place(ctx context.Context) error {
 	if len(p.plan.Grants) == 0 {
 		return nil
 	}
-	if err := s.ask(ctx, c.ID, c.Policy, (*mark).forgetSeats, func() error {
+	if err := s.ask(ctx, c.ID, c.can.Recoverer, (*mark).forgetSeats, func() error {
 		seating, err := c.Policy.Place(ctx, &s.view, p.plan.Grants)
 		if err != nil {
 			return s.malfunction(c.ID, "place", err)
@@ -321,7 +321,7 @@ func (p *Pipeline) place(ctx context.Context) error {
 		if err := s.checkSeating(c.ID, p.plan.Grants, seating); err != nil {
 			return err
 		}
-		return p.takeStanding(c.ID, c.Policy, 0)
+		return p.takeStanding(c.ID, &c.can, 0)
 	}); err != nil {
 		return err
 	}
@@ -332,17 +332,17 @@ func (p *Pipeline) tune(ctx context.Context) error {
 	s, c := &p.state, &p.stages.Elasticity
 	p.plan.Tunings, p.plan.Cluster = p.plan.Tunings[:0], ClusterTarget{}
 	if len(p.plan.Placements) > 0 {
-		if err := s.ask(ctx, c.ID, c.Policy, (*mark).forgetTuning, func() (err error) {
+		if err := s.ask(ctx, c.ID, c.can.Recoverer, (*mark).forgetTuning, func() (err error) {
 			if p.plan.Tunings, err = c.Policy.Tune(ctx, &s.view, p.plan.Placements); err != nil {
 				return s.malfunction(c.ID, "tune", err)
 			}
 			if err := s.checkTunings(c.ID, p.plan.Tunings); err != nil {
 				return err
 			}
-			if err := p.takeStanding(c.ID, c.Policy, 0); err != nil { // not after Respond, which is asked about few jobs
+			if err := p.takeStanding(c.ID, &c.can, 0); err != nil { // not after Respond, which is asked about few jobs
 				return err
 			}
-			p.takeRevision(c.Policy)
+			p.takeRevision(&c.can)
 			return nil
 		}); err != nil {
 			return err
@@ -357,14 +357,14 @@ func (p *Pipeline) scale(ctx context.Context) error {
 		return nil
 	}
 	p.plan.Candidates = s.shown()
-	return s.ask(ctx, c.ID, c.Policy, nil, func() (err error) {
+	return s.ask(ctx, c.ID, c.can.Recoverer, nil, func() (err error) {
 		if p.plan.Cluster, err = c.Policy.Scale(ctx, &s.view, &p.plan); err != nil {
 			return s.malfunction(c.ID, "scale", err)
 		}
 		if err := s.checkTarget(c.ID, p.plan.Cluster); err != nil {
 			return err
 		}
-		return p.takeStanding(c.ID, c.Policy, 0)
+		return p.takeStanding(c.ID, &c.can, 0)
 	})
 }
 

@@ -29,6 +29,7 @@ const (
 
 var actionNames = [...]string{"start", "stop", "move", "tune", "discard", "finish", "pause"}
 
+// String returns the name of the action, such as "start".
 func (a Action) String() string { return name(actionNames[:], int(a)) }
 
 // Change is one difference between the plan and what runs. The backend applies changes in order; stops come first. A round
@@ -78,6 +79,7 @@ var eventNames = [...]string{
 	"job_reported",
 }
 
+// String returns the name of the kind, such as "job_finished".
 func (k EventKind) String() string { return name(eventNames[:], int(k)) }
 
 // OfNode reports whether events of the kind are about a node, not about a job.
@@ -100,14 +102,14 @@ type Event struct {
 	// the highest number it has taken.
 	ID uint64
 
-	Kind      EventKind  // what happened
+	Kind      EventKind  // what happened to the job or node
 	AtSeconds float64    // moment, in seconds of the run
 	Job       JobID      // that it happened to, for kinds of jobs
-	Spec      *JobSpec   // JobSubmitted, JobChanged
+	Spec      *JobSpec   // of JobSubmitted and JobChanged: the job as it is specified now
 	Held      *Held      // JobSubmitted: of a job that was there before; nil for all others
-	Added     *AddedNode // NodeAdded
+	Added     *AddedNode // of NodeAdded: the node that joined
 	Node      NodeID     // NodeChanged, NodeAdded, NodeRemoved
-	Health    Health     // NodeChanged
+	Health    Health     // of NodeChanged: the health that the node has now
 	Unusable  DeviceSet  // NodeChanged: see Node.Unusable
 	Seats     []Seat     // JobShrunk: those left. DevicesReleased: those let go of
 
@@ -131,24 +133,24 @@ type Event struct {
 	// decision depends on it.
 	Checkpointing Checkpointing `json:",omitzero"`
 
-	Measurement Measurement // JobMeasured
-	Gradients   Gradients   // JobMeasured
+	Measurement Measurement // of JobMeasured: what was measured of an iteration
+	Gradients   Gradients   // of JobMeasured: what is known of the gradients
 
 	// Metric, Step and Value are what a job reported: see Series. Step is not negative; of JobReported.
 	Metric      string  `json:",omitempty"`
-	Step, Value float64 `json:",omitempty"` // of JobReported
+	Step, Value float64 `json:",omitempty"` // of JobReported: the optimizer step, and the value of the metric at it
 }
 
 // AddedNode is a node that joins. Its type may be new to the cluster.
 type AddedNode struct {
 	Name           string    // unique among the nodes that are not gone
 	Accelerator    string    // name of the type of its devices
-	Devices        int       // 1..MaxDevicesPerNode
+	Devices        int       // number of devices, from 1 to MaxDevicesPerNode
 	CPUs           float64   // cores; 0 when unknown
 	MemoryGB       float64   // main memory in GB; 0 when unknown
 	DeviceMemoryGB float64   `json:",omitempty"` // of each device; 0 when unknown
 	Rack           string    // name of its rack; empty when unknown
-	Health         Health    // not Gone
+	Health         Health    // health of the node as it joins, any but Gone
 	Unusable       DeviceSet // devices that are broken, or held by others
 	Pool           string    // that the node belongs to; empty for none
 	// ExpectedSeconds is when it should be ready, of one that is being provisioned; 0 when nobody knows.
@@ -167,6 +169,6 @@ type Held struct {
 	Attained    float64       // device-seconds, up to the event
 	Restarts    int           // starts and moves after the first start
 	Preemptions int           // times its devices were taken away
-	Measured    []Measurement // as Job.Measured
+	Measured    []Measurement // measurements that the job reported so far
 	Gradients   Gradients     // latest statistics reported
 }

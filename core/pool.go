@@ -15,7 +15,7 @@ type Pool struct {
 	CPUs           float64       // cores of each node; 0 when unknown
 	MemoryGB       float64       // main memory of each node in GB; 0 when unknown
 	DeviceMemoryGB float64       // of each device; 0 when unknown
-	Min, Max       int           // nodes
+	Min, Max       int           // fewest and most nodes of the pool
 	// PricePerHour is that of a node, in whatever money, until the first of the later prices, which are in order of their moments.
 	PricePerHour float64
 	Prices       []Price // later prices, by FromSeconds
@@ -75,6 +75,7 @@ type ClampedTarget struct {
 	Want int    // nodes of the pool, or in all
 }
 
+// String words what the scaler wants and which bounds it is held to.
 func (c *ClampedTarget) String() string {
 	if c.Pool == nil {
 		return fmt.Sprintf("%s wants %d nodes in all, and there are several pools: they stay as they are, for a scaler must say how many nodes each gets", c.By, c.Want)

@@ -89,6 +89,7 @@ func (r *Reports) Correct(m Measurement) Measurement {
 func differ(seconds, from float64) bool { return math.Abs(seconds-from) > jitter*from }
 
 func lowerMedian(list []float64) float64 {
-	sorted := slices.Sorted(slices.Values(list))
+	sorted := append(make([]float64, 0, mostReports), list...)
+	slices.Sort(sorted)
 	return sorted[(len(sorted)-1)/2]
 }

@@ -4,7 +4,7 @@ import "math"
 
 // Resources is CPUs and memory, of a replica or of whatever its user says.
 type Resources struct {
-	CPUs     float64 // cores
+	CPUs     float64 // number of CPU cores
 	MemoryGB float64 // main memory in GB
 }
 

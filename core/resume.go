@@ -28,7 +28,7 @@ type Snapshotter interface {
 
 // Learned is what a component had learned.
 type Learned struct {
-	Component string // id
+	Component string // id of the component that learned
 	Data      []byte // snapshot, in the form that the component chose
 }
 
@@ -47,10 +47,10 @@ type Decided struct {
 
 // Composition is stages and when they are asked.
 type Composition struct {
-	Stages   Stages       // that decide
+	Stages   Stages       // policies that decide
 	Options  RoundOptions // of its rounds
-	Identity string       // the same for compositions that decide alike
-	Config   string       // resolved
+	Identity string       // text that is equal for compositions that decide alike
+	Config   string       // resolved config, in YAML
 	Files    []FileRead   // that its components read when they were made
 	Why      string       // it takes over, in one sentence; empty for that the config was changed
 
@@ -230,15 +230,16 @@ func (p *Pipeline) replace(c *Composition) error {
 	if r.memory != nil && r.chose && (r.behind || !r.asked) { // what the stages there learned was not of this run's last ones
 		learned, r.behind, r.asked = r.memory.Learned(), false, true
 	}
-	taken := restore(&c.Stages, learned)
+	stages := c.Stages.withAbilities()
+	taken := restore(&stages, learned)
 	if r.memory != nil {
 		if err := errors.Join(r.memory.Keep(learned), r.memory.Begin(p.state.view.Round+1, c, learned)); err != nil {
 			return fmt.Errorf("record the new composition: %w", err)
 		}
 	}
 	taken.Why, taken.Now = cmp.Or(c.Why, "the config was changed"), c.Stages.ids()
-	p.stages, p.rounds = c.Stages, c.Options
-	p.state.decideBy(&c.Stages)
+	p.stages, p.rounds = stages, c.Options
+	p.state.decideBy(&stages)
 	p.state.view.IntervalSeconds, p.state.view.OnEvents = c.Options.IntervalSeconds, c.Options.OnEvents
 	r.taken, r.immediate = taken, p.state.view.Round > 0
 	if c.Begun != nil {
@@ -320,12 +321,11 @@ func (p *Pipeline) confirm(ctx context.Context, seen *Decided, err error) ([]Cha
 
 // changedFile is the first file that components had read otherwise than those of now; empty for none.
 func (p *Pipeline) changedFile(before []FileRead) string {
-	for _, policy := range p.stages.all {
-		reader, reads := policy.(FileReader)
-		if !reads {
+	for _, can := range p.stages.all {
+		if can.Files == nil {
 			continue
 		}
-		for _, now := range reader.FilesRead() {
+		for _, now := range can.Files.FilesRead() {
 			if slices.ContainsFunc(before, func(f FileRead) bool { return f.Path == now.Path && f.SHA256 != now.SHA256 }) {
 				return now.Path
 			}
@@ -351,7 +351,7 @@ func (p *Pipeline) takeOver(ctx context.Context, seen *Decided) error {
 			if err != nil {
 				return fmt.Errorf("round %d: create the stages again: %w", s.view.Round, err)
 			}
-			p.stages = stages
+			p.stages = stages.withAbilities()
 		}
 		var learned []Learned
 		switch {
@@ -409,15 +409,15 @@ func (p *Pipeline) keep() error {
 
 // learned is what the stages learned. One that cannot tell is left out: it goes on from the facts.
 func (p *Pipeline) learned() (list []Learned) {
-	for id, policy := range p.stages.all {
-		list = append(list, snapshotOf(id, policy)...)
+	for id, can := range p.stages.all {
+		list = append(list, snapshotOf(id, can.Snapshotter)...)
 	}
 	return append(list, p.chooserLearned()...)
 }
 
-// snapshotOf is what a policy learned; none for one that cannot tell.
-func snapshotOf(id string, policy any) []Learned {
-	if s, ok := policy.(Snapshotter); ok {
+// snapshotOf is what a policy learned; none for one that cannot tell, and for nil.
+func snapshotOf(id string, s Snapshotter) []Learned {
+	if s != nil {
 		if data, err := s.Snapshot(); err == nil {
 			return []Learned{{id, data}}
 		}
@@ -428,10 +428,10 @@ func snapshotOf(id string, policy any) []Learned {
 // restore gives stages what those of their id had learned.
 func restore(to *Stages, learned []Learned) *Resumed {
 	taken := new(Resumed)
-	for id, policy := range to.all {
-		s, ok := policy.(Snapshotter)
+	for id, can := range to.all {
+		s := can.Snapshotter
 		at := slices.IndexFunc(learned, func(l Learned) bool { return l.Component == id })
-		if !ok || at < 0 {
+		if s == nil || at < 0 {
 			continue
 		}
 		if err := s.Restore(learned[at].Data); err != nil {
@@ -443,15 +443,15 @@ func restore(to *Stages, learned []Learned) *Resumed {
 	return taken
 }
 
-// all walks through the components of every slot.
-func (s *Stages) all(yield func(id string, policy any) bool) {
+// all walks through what the components of every slot can do.
+func (s *Stages) all(yield func(id string, can *Abilities) bool) {
 	for i := range s.Admission {
-		if !yield(s.Admission[i].ID, s.Admission[i].Policy) {
+		if !yield(s.Admission[i].ID, &s.Admission[i].can) {
 			return
 		}
 	}
-	_ = yield(s.Allocation.ID, s.Allocation.Policy) && yield(s.Placement.ID, s.Placement.Policy) &&
-		yield(s.Elasticity.ID, s.Elasticity.Policy) && yield(s.Scaler.ID, s.Scaler.Policy)
+	_ = yield(s.Allocation.ID, &s.Allocation.can) && yield(s.Placement.ID, &s.Placement.can) &&
+		yield(s.Elasticity.ID, &s.Elasticity.can) && yield(s.Scaler.ID, &s.Scaler.can)
 }
 
 // ids are those of the components of every slot.

@@ -19,22 +19,22 @@ func (p *Pipeline) review(ctx context.Context) error {
 	slices.SortFunc(s.reported, compareJobs)
 	for i := range p.stages.Admission {
 		c := &p.stages.Admission[i]
-		reviewer, looks := c.Policy.(Reviewer)
-		if !looks {
+		reviewer := c.can.Reviewer
+		if reviewer == nil {
 			continue
 		}
-		if err := s.reportEnded(ctx, c.ID, c.Policy); err != nil {
+		if err := s.reportEnded(ctx, c.ID, c.can.Historian); err != nil {
 			return err
 		}
 		if len(s.reported) == 0 {
 			continue
 		}
-		if err := s.ask(ctx, c.ID, c.Policy, nil, func() error {
+		if err := s.ask(ctx, c.ID, c.can.Recoverer, nil, func() error {
 			verdicts, err := reviewer.Review(ctx, &s.view, s.reported)
 			if err != nil {
 				return s.malfunction(c.ID, "review", err)
 			}
-			s.expectReview(c.Policy)
+			s.expectReview(&c.can)
 			return s.takeReview(c.ID, verdicts)
 		}); err != nil {
 			return err
@@ -43,10 +43,9 @@ func (p *Pipeline) review(ctx context.Context) error {
 	return nil
 }
 
-// reportEnded tells a stage that learns from how jobs end of those that ended since the round before.
-func (s *state) reportEnded(ctx context.Context, component string, policy any) error {
-	h, learns := policy.(Historian)
-	if !learns || len(s.report.Ended) == 0 {
+// reportEnded tells a stage that learns from how jobs end of those that ended since the round before; nil learns nothing.
+func (s *state) reportEnded(ctx context.Context, component string, h Historian) error {
+	if h == nil || len(s.report.Ended) == 0 {
 		return nil
 	}
 	s.asking = component
@@ -60,16 +59,17 @@ func (s *state) reportEnded(ctx context.Context, component string, policy any) e
 
 // reviews reports whether an admitter looks at jobs as they go on.
 func (p *Pipeline) reviews() bool {
-	return slices.ContainsFunc(p.stages.Admission, func(c Component[Admitter]) bool {
-		_, looks := c.Policy.(Reviewer)
-		return looks
-	})
+	for i := range p.stages.Admission {
+		if p.stages.Admission[i].can.Reviewer != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // onReports reports whether somebody decides by what jobs report: an admitter that reviews, an elasticity that follows it, or an observer.
 func (p *Pipeline) onReports() bool {
-	f, follows := p.stages.Elasticity.Policy.(ReportFollower)
-	return follows && f.FollowsReports() || p.wakeOnReports || p.reviews()
+	return p.stages.Elasticity.can.FollowsReports() || p.wakeOnReports || p.reviews()
 }
 
 // takeReview turns the verdicts of a reviewer into changes. Of two verdicts about a job that of the first reviewer holds.
@@ -180,14 +180,12 @@ func (s *state) undecided() bool {
 }
 
 // expectReview takes in when a reviewer wants to look again, though nothing happens until then, at those that are held back.
-func (s *state) expectReview(policy any) {
-	if _, looks := policy.(Reviewer); !looks {
+func (s *state) expectReview(can *Abilities) {
+	if can.Reviewer == nil || can.Steady == nil {
 		return
 	}
-	if steady, ok := policy.(Steady); ok {
-		if at := steady.Standing().UntilSeconds; at > s.view.NowSeconds {
-			s.reviewAt = min(s.reviewAt, at)
-		}
+	if at := can.Steady.Standing().UntilSeconds; at > s.view.NowSeconds {
+		s.reviewAt = min(s.reviewAt, at)
 	}
 }
 

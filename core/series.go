@@ -17,7 +17,7 @@ type Series struct {
 // Point is one value of a metric.
 type Point struct {
 	Step      float64 // of the training, in any unit that grows, such as epochs or optimizer steps; not negative
-	Value     float64 // finite
+	Value     float64 // value of the metric, finite
 	AtSeconds float64 // moment of the report, in seconds of the run
 }
 

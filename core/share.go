@@ -154,6 +154,7 @@ const (
 
 var sharingNames = [...]string{"none", "fractional", "timeslice", "mig"}
 
+// String returns the name of the way of sharing as a config has it, such as "timeslice".
 func (s Sharing) String() string { return name(sharingNames[:], int(s)) }
 
 // Known reports whether it is one of these: another one is of a newer host.

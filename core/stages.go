@@ -28,6 +28,7 @@ type CurveAdmitter interface {
 // Promiser is implemented by an admitter that may admit a job with a deadline only if the deadline will be met, and reports
 // whether it does.
 type Promiser interface {
+	// Promises reports whether a job with a deadline is admitted only if the deadline will be met.
 	Promises() bool
 }
 
@@ -79,6 +80,7 @@ type ReportFollower interface {
 // FileReader is implemented by a component that reads files when it is made, and decides by them, and by a backend that reads them when it
 // is opened, and goes by them: a run is repeated only with the same ones.
 type FileReader interface {
+	// FilesRead lists the files with their digests.
 	FilesRead() []FileRead
 }
 
@@ -106,6 +108,7 @@ type Historian interface {
 // ClusterScaler decides how many nodes the cluster should have. A backend without CapabilityScaleCluster drops the
 // answer; a scaler that makes no sense there declares the capability.
 type ClusterScaler interface {
+	// Scale is asked at the end of a round, with what the other stages decided.
 	Scale(ctx context.Context, v *View, plan *Plan) (ClusterTarget, error)
 }
 

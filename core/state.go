@@ -73,7 +73,7 @@ func (s *state) init(c *Cluster, o RoundOptions) {
 // are promised, and what tiers are guaranteed.
 func (s *state) decideBy(stages *Stages) {
 	c := &stages.Allocation
-	s.askGuarantees(c.Policy)
+	s.askGuarantees(c.can.Guarantor)
 	s.askPromises(stages)
 	s.capacity.OneType, s.oneType = c.OneType, ""
 	if c.OneType {
@@ -81,20 +81,24 @@ func (s *state) decideBy(stages *Stages) {
 	}
 }
 
-// askGuarantees takes in what tiers are guaranteed. One who takes over from a plugin may guarantee something else.
-func (s *state) askGuarantees(a Allocator) {
+// askGuarantees takes in what tiers are guaranteed: the usual where an allocator tells nothing. One who takes over from a plugin may guarantee
+// something else.
+func (s *state) askGuarantees(g Guarantor) {
 	s.report.Guarantees = UsualGuarantees()
-	if g, tells := a.(Guarantor); tells {
+	if g != nil {
 		s.report.Guarantees = g.Guarantees()
 	}
 }
 
 // askPromises takes in whether deadlines are promised. One who takes over from a plugin may not do what that did.
 func (s *state) askPromises(stages *Stages) {
-	s.report.Promises = slices.ContainsFunc(stages.Admission, func(c Component[Admitter]) bool {
-		p, speaks := c.Policy.(Promiser)
-		return speaks && p.Promises()
-	})
+	s.report.Promises = false
+	for i := range stages.Admission {
+		if stages.Admission[i].can.Promises() {
+			s.report.Promises = true
+			return
+		}
+	}
 }
 
 // observe brings the state up to the moment of the round.

@@ -31,5 +31,6 @@ func UsualGuarantees() Guarantees { return Guarantees{0.95, 0.70, 0} }
 
 // Guarantor is implemented by an allocator that guarantees jobs of each tier a part of the device time that they request.
 type Guarantor interface {
+	// Guarantees are the parts of the requested device time, by tier.
 	Guarantees() Guarantees
 }

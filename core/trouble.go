@@ -12,6 +12,7 @@ type Unavailable struct {
 	Cause error // what the call came to
 }
 
+// Error words that the backend is not available, and the cause.
 func (e *Unavailable) Error() string { return fmt.Sprintf("the backend is not available: %v", e.Cause) }
 
 // Unwrap returns the cause.

@@ -21,6 +21,7 @@ const (
 
 var codeNames = [...]string{"admit", "defer", "reject", "end"}
 
+// String returns the name of the code, such as "defer".
 func (c Code) String() string { return name(codeNames[:], int(c)) }
 
 // Reason is why a job does not run, or no longer. The list is closed: tools and dashboards may rely on it.
@@ -58,13 +59,14 @@ var reasonNames = [...]string{
 // Reasons lists the names of all reasons in order of precedence.
 func Reasons() []string { return slices.Clone(reasonNames[:]) }
 
+// String returns the name of the reason, such as "waiting_for_devices".
 func (r Reason) String() string { return name(reasonNames[:], int(r)) }
 
 // Verdict is a decision about one job that is not a placement: it is data, never an error.
 type Verdict struct {
 	Job    JobID  // that it is about
 	Code   Code   // admit, defer or reject
-	Reason Reason // machine-readable why
+	Reason Reason // why, from a closed list that programs can rely on
 	// Wanted and Available are the counted evidence, in Unit ("devices", "jobs"). Both 0 when there is none.
 	Wanted, Available float64
 	Unit              string // of Wanted and Available

@@ -50,6 +50,11 @@ func (c LossGainConfig) Capabilities() []core.Capability {
 	return nil
 }
 
+// CountedRestart is the pause that a change of the replicas is charged, and the setting that says so.
+func (c LossGainConfig) CountedRestart() (pause time.Duration, setting string) {
+	return c.Restart, "restart"
+}
+
 func (c LossGainConfig) goodput() GoodputConfig {
 	return GoodputConfig{
 		Knowledge: c.Knowledge, Types: eachType, FixedBatch: c.FixedBatch, UnmeasuredSeconds: 600, ScalingRule: string(goodput.AdaScale),

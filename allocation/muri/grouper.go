@@ -17,7 +17,7 @@ type Job struct {
 	// Stages are the stages of an iteration.
 	Stages  core.Iteration
 	Seconds float64 // of one iteration alone
-	Group   int32   // the same number above 0 for jobs that run together now; 0 for none. Only Steady asks
+	Group   int32   // number above 0 that jobs share which run together now; 0 for none. Only Steady asks
 
 	Class            int32   // jobs of different classes are in no group
 	ExclusiveSeconds bool    // it is in no group

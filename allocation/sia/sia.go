@@ -20,7 +20,7 @@ type Config struct {
 	Power float64 `config:"power" doc:"of a job's goodput against its least: 1 is the sum, 0 the product, the lower the more even; -0.5 as published" min:"-20" max:"1"`
 	// WaitingPenalty is what a job without devices costs, above 1, which is what its cheapest configuration costs.
 	WaitingPenalty float64 `config:"waiting_penalty" doc:"what a job without devices costs, above 1, which is what the least of its configurations costs" min:"1"`
-	restart.Cost
+	restart.Cost   `required:"application_overhead.application application_overhead.overhead"`
 
 	// ClampRestarts makes running a job better than leaving it, however often it was restarted.
 	ClampRestarts bool `config:"clamp_restarts" doc:"however often a job was restarted, running it is better than leaving it; as published it is not"`

@@ -355,6 +355,32 @@ func TestValidates(t *testing.T) {
 	}
 }
 
+// An overhead of an application that is left out is no overhead of nothing.
+func TestApplicationsNameTheirOverhead(t *testing.T) {
+	item := func(keys map[string]any) map[string]any {
+		return map[string]any{"application_overhead": []any{keys}}
+	}
+	for name, tc := range map[string]struct {
+		raw  map[string]any
+		want string
+	}{
+		"whole":               {item(map[string]any{"application": "a", "overhead": "0s"}), ""},
+		"without an overhead": {item(map[string]any{"application": "a"}), "application_overhead[0].overhead: required but missing"},
+		"without a name":      {item(map[string]any{"overhead": "5s"}), "application_overhead[0].application: required but missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, found := New().Decode(tc.raw)
+			got := ""
+			for _, d := range found {
+				got += d.Path + ": " + d.Summary
+			}
+			if got != tc.want {
+				t.Errorf("problems %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 // randomWorld draws jobs of all kinds, of which some run.
 func randomWorld(t *rapid.T) *world {
 	types := rapid.IntRange(1, 3).Draw(t, "types")

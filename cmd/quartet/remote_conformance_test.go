@@ -23,15 +23,20 @@ import (
 func TestConformanceThroughTheWire(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for _, by := range []struct {
-		name   string
-		way    func(*testing.T, sdk.Factory) func(host.Component) host.Dial
-		worlds string
+		name     string
+		way      func(*testing.T, sdk.Factory) func(host.Component) host.Dial
+		worlds   string
+		atLength string // worlds under make wire
 	}{
-		{"in memory", inMemory, "20"},
-		{"own process", inProcesses, "10"},
+		{"in memory", inMemory, "6", "20"},
+		{"own process", inProcesses, "3", "10"},
 	} {
 		t.Run(by.name, func(t *testing.T) {
-			fewer(t, by.worlds)
+			worlds := by.worlds
+			if *wireAtLength {
+				worlds = by.atLength
+			}
+			fewer(t, worlds)
 			c := catalog()
 			for _, f := range c.Admission {
 				t.Run("admission/"+f.Type, func(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -151,16 +152,22 @@ func shippedConfigs(t testing.TB) []string {
 	return names
 }
 
-// jobsThroughTheWire is how many jobs of a config are run in three ways: fewer where rounds are many and long.
-func jobsThroughTheWire(config string) int {
+// wireAtLength is set by make wire.
+var wireAtLength = flag.Bool("wire.all", false, "run the shipped configs through the wire with ten thousand jobs where they are quick enough, and the conformance suites in more worlds")
+
+// jobsThroughTheWire is how many jobs of a config are run in three ways: fewer where rounds are many and long, and fewer still unless at length.
+func jobsThroughTheWire(config string, atLength bool) int {
+	few, many := 60, 10_000
 	switch {
 	case path.Base(config) == "pollux-genetic.yaml":
-		return 20
+		few, many = 8, 20
 	case slices.Contains([]string{"gavel-osdi20", "matching-tpds24", "sia-sosp23", "compositions"}, path.Base(path.Dir(config))):
-		return 60
-	default:
-		return 10_000
+		few, many = 25, 60
 	}
+	if atLength {
+		return many
+	}
+	return few
 }
 
 func TestSameBytesThroughTheWire(t *testing.T) {
@@ -188,7 +195,7 @@ func TestSameBytesThroughTheWire(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			jobs.Jobs = jobs.Jobs[:min(jobsThroughTheWire(name), len(jobs.Jobs))]
+			jobs.Jobs = jobs.Jobs[:min(jobsThroughTheWire(name, *wireAtLength), len(jobs.Jobs))]
 			direct, err := engine.BuildStages(c, nil)
 			if err != nil {
 				t.Fatal(err)

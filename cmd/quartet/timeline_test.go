@@ -336,6 +336,7 @@ func TestTimelinesOfShippedCompositions(t *testing.T) {
 	t.Chdir(t.TempDir()) // for histories, which some write where they run
 	for _, name := range configs.EmbeddedNames() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // no two write the same history
 			o := configs.Options{Files: []string{name}, Sets: []string{"output.write=[jobs,timeline,usage,training]"}, Env: os.LookupEnv}
 			if strings.HasSuffix(name, "-packed.yaml") { // up to a minute as they are
 				o.Sets = append(o.Sets, "sample.window.jobs=100", "measure.first_job=0", "measure.last_job=99")

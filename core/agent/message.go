@@ -88,7 +88,7 @@ type Tuning struct {
 	BatchPerDevice     int     `json:"batch_per_device"`           // samples of a pass on a device
 	AccumulationSteps  int     `json:"accumulation_steps"`         // passes before the last of a step, whose gradients are added up
 	LearningRateFactor float64 `json:"learning_rate_factor"`       // of the learning rate, against that of the initial batch
-	BatchByReplica     []int   `json:"batch_by_replica,omitempty"` // by rank
+	BatchByReplica     []int   `json:"batch_by_replica,omitempty"` // samples of a pass, by rank of the replica
 }
 
 // World is who the replicas of a job are after members joined or left while it runs: the members that stay form it anew at the

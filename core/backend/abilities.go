@@ -10,24 +10,28 @@ import (
 // Abilities is what a backend can do besides core.Backend: AbilitiesOf finds it out once, and whoever carries the run out goes by the
 // value. A field is nil, or false, where the backend cannot.
 type Abilities struct {
-	Scaling      core.Scaling    // adds and removes nodes
-	KeepsDevices bool            // a job that stays on a node keeps its devices there
-	Memory       core.Memory     // records rounds, so that a run is resumed
-	Observer     core.Observer   // looks at rounds itself
-	Files        core.FileReader // has read files that the run depends on
-	Clock        Ticking         // its time goes on between rounds: it is no simulation
-	Driven       Driven          // lets a workload submit and end jobs while the run goes on
-	Run          Identified      // distinguishes runs in the same folder
-	Reactive     Reactive        // brings the reactive workload itself
-	Jobs         workload.JobsOf // knows the jobs that were submitted while the run goes on
-	StartPauses  StartPauses     // knows how long jobs pause when they first start
-	Pairs        Pairs           // knows whether jobs that share devices were measured together
-	GivesUp      GivesUp         // may end a run in which nothing comes further
-	Pending      Pending         // knows of jobs that the pipeline does not know yet
-	Ends         Ends            // knows of ends that the pipeline does not know yet
-	Leaving      Leaving         // can close while its jobs run on
-	Closer       io.Closer       // has something to close
-	Recalling    Recalling       // is a preview of a run whose rounds nobody kept
+	Scaling      core.Scaling     // adds and removes nodes
+	KeepsDevices bool             // a job that stays on a node keeps its devices there
+	Memory       core.Memory      // records rounds, so that a run is resumed
+	Observer     core.Observer    // looks at rounds itself
+	Files        core.FileReader  // has read files that the run depends on
+	Clock        Ticking          // its time goes on between rounds: it is no simulation
+	Driven       Driven           // lets a workload submit and end jobs while the run goes on
+	Run          Identified       // distinguishes runs in the same folder
+	Reactive     Reactive         // brings the reactive workload itself
+	Jobs         workload.JobsOf  // knows the jobs that were submitted while the run goes on
+	StartPauses  StartPauses      // knows how long jobs pause when they first start
+	Pairs        Pairs            // knows whether jobs that share devices were measured together
+	GivesUp      GivesUp          // may end a run in which nothing comes further
+	Pending      Pending          // knows of jobs that the pipeline does not know yet
+	Ends         Ends             // knows of ends that the pipeline does not know yet
+	Leaving      Leaving          // can close while its jobs run on
+	Closer       io.Closer        // has something to close
+	Recalling    Recalling        // is a preview of a run whose rounds nobody kept
+	Operated     Operated         // takes orders while it runs
+	Expecting    Expecting        // knows of jobs that will be submitted later
+	Forecasts    ForecastReporter // reports forecasts to the owners of jobs
+	CatchingUp   CatchingUp       // may repeat the rounds of an earlier scheduler
 }
 
 // AbilitiesOf finds out what a backend can do.
@@ -52,6 +56,10 @@ func AbilitiesOf(b core.Backend) (a Abilities) {
 	a.Leaving, _ = b.(Leaving)
 	a.Closer, _ = b.(io.Closer)
 	a.Recalling, _ = b.(Recalling)
+	a.Operated, _ = b.(Operated)
+	a.Expecting, _ = b.(Expecting)
+	a.Forecasts, _ = b.(ForecastReporter)
+	a.CatchingUp, _ = b.(CatchingUp)
 	return a
 }
 
@@ -103,12 +111,19 @@ type Leaving interface {
 	Leave() (running int, err error)
 }
 
+// CatchingUp is a backend that may repeat the rounds of an earlier scheduler before it holds new ones.
+type CatchingUp interface {
+	// Replaying reports whether the next round is one of an earlier scheduler. It may be called from any goroutine.
+	Replaying() bool
+}
+
 // OpenerAbilities is what the opener of a backend can do besides Opener: OpenerAbilitiesOf finds it out once.
 type OpenerAbilities struct {
-	Durable Durable // opens a backend of real machines
-	Growing Growing // its backend finds the nodes itself
-	Planner Planner // plans without touching anything that runs
-	Joining Joining // knows which nodes join later
+	Durable  Durable  // opens a backend of real machines
+	Growing  Growing  // its backend finds the nodes itself
+	Planner  Planner  // plans without touching anything that runs
+	Joining  Joining  // knows which nodes join later
+	Starting Starting // knows how long jobs take to start
 }
 
 // OpenerAbilitiesOf finds out what the opener of a backend can do.
@@ -117,6 +132,7 @@ func OpenerAbilitiesOf(o Opener) (a OpenerAbilities) {
 	a.Growing, _ = o.(Growing)
 	a.Planner, _ = o.(Planner)
 	a.Joining, _ = o.(Joining)
+	a.Starting, _ = o.(Starting)
 	return a
 }
 

@@ -15,12 +15,15 @@ type Opener interface {
 	// Check reports what in its settings does not go with a cluster or with the rounds on it. Paths are those inside its
 	// config.
 	Check(c *core.Cluster, o core.RoundOptions) core.Diagnostics
+	// Open opens the backend. The caller closes it, if it has something to close.
 	Open(ctx context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error)
+	// Capabilities lists what the backend can tell and do, which components may need.
 	Capabilities() []core.Capability
 }
 
 // Starting is implemented by an Opener that knows how long jobs take to start.
 type Starting interface {
+	// LongestStart is how long the start of a job takes at most.
 	LongestStart() Start
 }
 
@@ -37,7 +40,7 @@ type Start struct {
 // Run says what a backend of real machines is opened for.
 type Run struct {
 	Dir      string          // its folder, for what the config does not place elsewhere
-	Identity string          // the same for runs that decide alike
+	Identity string          // text that is equal for runs that decide alike
 	Config   string          // resolved, for whoever reads the state
 	Files    []core.FileRead // that its policies read when they were made
 	Fresh    bool            // what is found is stopped and forgotten
@@ -49,6 +52,7 @@ const StoreFile = "state.db"
 // Durable opens a backend of real machines, whose state outlives the scheduler. For is called before Open.
 type Durable interface {
 	Opener
+	// For tells which run the backend is opened for.
 	For(r Run)
 	// Dir is the folder of the state.
 	Dir() string
@@ -57,6 +61,7 @@ type Durable interface {
 // Growing opens a backend that finds its nodes: the pipeline begins without any, whatever the config says.
 type Growing interface {
 	Opener
+	// Grows does nothing: it marks the opener.
 	Grows()
 }
 
@@ -145,7 +150,7 @@ type Coming struct {
 
 // JobFile is a file of jobs as its submitter sees it.
 type JobFile struct {
-	Name string // for diagnostics
+	Name string // name of the file, for diagnostics
 	Text []byte // as the submitter wrote it
 	Dir  string // the submitter's working folder, absolute: where jobs run that do not say, and what their folders are relative to
 }

@@ -131,13 +131,12 @@ const comingLimit = 2 * time.Second
 
 // coming is what is still to be submitted, as far as the backend tells.
 func (s *Server) coming(ctx context.Context) []backend.Coming {
-	b, tells := s.backend.(backend.Expecting)
-	if !tells {
+	if s.can.Expecting == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, comingLimit)
 	defer cancel()
-	list, err := b.Coming(ctx)
+	list, err := s.can.Expecting.Coming(ctx)
 	if err != nil {
 		return nil // the names of what was handed in are known without
 	}
@@ -146,8 +145,8 @@ func (s *Server) coming(ctx context.Context) []backend.Coming {
 
 // now is the moment, or the last one that is known when the backend has no clock to ask.
 func (s *Server) now(lastRound float64) float64 {
-	if clock, ok := s.backend.(backend.Ticking); ok {
-		return max(lastRound, clock.Present())
+	if s.can.Clock != nil {
+		return max(lastRound, s.can.Clock.Present())
 	}
 	return lastRound
 }

@@ -41,6 +41,7 @@ const SocketName = "quartet.sock"
 type Server struct {
 	controlv1.UnimplementedControlServiceServer
 	backend backend.Operated
+	can     backend.Abilities // of the backend
 	board   *Board
 	soFar   SoFar // nil when nobody tells
 	log     *slog.Logger
@@ -57,7 +58,7 @@ type Server struct {
 // NewServer returns a server that nobody can reach yet.
 func NewServer(o backend.Operated, b *Board, log *slog.Logger) *Server {
 	closing, end := context.WithCancel(context.Background())
-	return &Server{backend: o, board: b, log: log, closing: closing, close: end}
+	return &Server{backend: o, can: backend.AbilitiesOf(o), board: b, log: log, closing: closing, close: end}
 }
 
 // A File is one of a run.
@@ -80,8 +81,8 @@ const (
 
 // caughtUp waits until the board shows what is, and not what once was: while the backend repeats rounds, it is no answer.
 func (s *Server) caughtUp(ctx context.Context) error {
-	b, repeats := s.backend.(interface{ Replaying() bool })
-	if !repeats || !b.Replaying() {
+	b := s.can.CatchingUp
+	if b == nil || !b.Replaying() {
 		return nil
 	}
 	limit, again := time.NewTimer(catchUpLimit), time.NewTicker(catchUpEvery)

@@ -12,7 +12,7 @@ import (
 
 // TLSFiles are what one side shows to the other, and the authority that must have signed what the other side shows.
 type TLSFiles struct {
-	Certificate, Key, Authority string // PEM
+	Certificate, Key, Authority string // paths of PEM files
 }
 
 // load reads the files.

@@ -20,8 +20,8 @@ func admitterSlot(policyType string) slot[core.Admitter] {
 			s.Admission = []core.Component[core.Admitter]{c}
 		},
 		wrap: func(tr *trial[core.Admitter]) core.Admitter {
-			_, looks := tr.policy.(core.CurveAdmitter)
-			_, reviews := tr.policy.(core.Reviewer)
+			can := core.AbilitiesOf(tr.policy)
+			looks, reviews := can.CurveAdmitter != nil, can.Reviewer != nil
 			switch {
 			case looks && reviews:
 				return judgedCurveReviewer{judgedCurveAdmitter{judgedAdmitter{tr}}, judgedReviewer{judgedAdmitter{tr}}}
@@ -41,7 +41,7 @@ func admitterSlot(policyType string) slot[core.Admitter] {
 
 // askAdmitter asks an admitter as the pipeline does.
 func askAdmitter(ctx context.Context, a core.Admitter, q question) ([]core.Verdict, error) {
-	if curves, looks := a.(core.CurveAdmitter); looks {
+	if curves := core.AbilitiesOf(a).CurveAdmitter; curves != nil {
 		return curves.AdmitCandidates(ctx, q.View, q.Admitted, q.Candidates)
 	}
 	return a.Admit(ctx, q.View, q.Jobs)
@@ -79,7 +79,7 @@ func (j judgedCurveReviewer) Standing() core.Standing { return j.judgedReviewer.
 
 func (j judgedReviewer) Review(ctx context.Context, v *core.View, jobs []*core.Job) ([]core.Verdict, error) {
 	verdicts := ask(j.trial, question{View: v, inputs: inputs{Jobs: jobs}}, func(a core.Admitter, q question) ([]core.Verdict, error) {
-		return a.(core.Reviewer).Review(ctx, q.View, q.Jobs)
+		return core.AbilitiesOf(a).Reviewer.Review(ctx, q.View, q.Jobs)
 	})
 	last := core.JobID(-1)
 	for _, verdict := range verdicts {
@@ -104,7 +104,7 @@ func (j judgedReviewer) Review(ctx context.Context, v *core.View, jobs []*core.J
 // Ended passes to a policy that is a historian how jobs ended, and its twins.
 func (j judgedReviewer) Ended(ctx context.Context, v *core.View, jobs []*core.Job) error {
 	for _, policy := range []core.Admitter{j.policy, j.twin, j.blind} {
-		if h, learns := policy.(core.Historian); learns {
+		if h := core.AbilitiesOf(policy).Historian; h != nil {
 			if err := h.Ended(ctx, v, jobs); err != nil {
 				return err
 			}

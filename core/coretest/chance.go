@@ -10,7 +10,9 @@ import (
 
 // TB is the part of a test that the suites use.
 type TB interface {
+	// Helper marks the function that calls it as a helper: failures are reported where that is called.
 	Helper()
+	// Errorf reports a failure; the test goes on.
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any) // ends the test
 }

@@ -164,7 +164,7 @@ func (s *subject[S]) compose(policy S, rest stages) core.Stages {
 func (s *subject[S]) decideNothing(t TB) {
 	policy, _ := s.create(t)
 	forEver := core.Standing{UntilSeconds: math.Inf(1)}
-	if steady, ok := any(policy).(core.Steady); ok && steady.Standing() != forEver {
+	if steady := core.AbilitiesOf(policy).Steady; steady != nil && steady.Standing() != forEver {
 		t.Errorf("before the first answer it stands %+v, want %+v", steady.Standing(), forEver)
 	}
 	for _, c := range []*core.Cluster{MakeCluster().Obj(), MakeCluster().Nodes(2, "t4", 4).Obj()} {

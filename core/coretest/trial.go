@@ -57,7 +57,7 @@ func (tr *trial[S]) Standing() core.Standing { return standing(tr.policy) }
 
 // standing is what a policy tells of its last answer; of one that cannot tell, that it no longer stands.
 func standing(policy any) core.Standing {
-	if s, ok := policy.(core.Steady); ok {
+	if s := core.AbilitiesOf(policy).Steady; s != nil {
 		return s.Standing()
 	}
 	return core.Standing{UntilSeconds: math.Inf(-1)}
@@ -68,7 +68,7 @@ func (tr *trial[S]) GapRatio() float64 { return gapOf(tr.policy) }
 
 // gapOf is what a policy certifies of its last answer; NaN for nothing.
 func gapOf(policy any) float64 {
-	if c, ok := policy.(core.Certifier); ok {
+	if c := core.AbilitiesOf(policy).Certifier; c != nil {
 		return c.GapRatio()
 	}
 	return math.NaN()

@@ -2,6 +2,7 @@ package goodput
 
 import (
 	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -82,6 +83,8 @@ type fitting struct {
 	logPass   []float64
 	logStep   []float64
 	meanPass  float64 // seconds
+	sameBatch []int   // by measurement: the first of the same batch per device, which takes as long for a pass
+	sameSync  []int   // by measurement: the first of the same replicas and nodes, which takes as long to synchronise
 	low, high vector
 	seenNodes bool
 }
@@ -104,6 +107,8 @@ func newFitting(seen []core.Measurement) *fitting {
 		}
 		f.logPass[i], f.logStep[i] = math.Log(m.PassSeconds), math.Log(m.StepSeconds)
 		f.meanPass += m.PassSeconds / float64(len(seen))
+		f.sameBatch = append(f.sameBatch, slices.IndexFunc(seen, func(o core.Measurement) bool { return o.PerDevice == m.PerDevice }))
+		f.sameSync = append(f.sameSync, slices.IndexFunc(seen, func(o core.Measurement) bool { return o.Nodes == m.Nodes && o.Replicas == m.Replicas }))
 		oneBatch = oneBatch && m.PerDevice == seen[0].PerDevice
 		f.seenNodes = f.seenNodes || m.Nodes > 1
 		local = local || m.Nodes == 1 && m.Replicas > 1
@@ -132,61 +137,99 @@ func (f *fitting) freeze(i int, value float64) {
 	f.high[i] = f.low[i]
 }
 
-// evaluate returns the objective at parameters exp(y), and its gradient with respect to y.
-func (f *fitting) evaluate(y, gradient *vector) float64 {
-	var x vector
-	for i := range y {
-		x[i] = math.Exp(y[i])
-	}
-	p := performanceOf(x)
-	var passSquares, stepSquares float64
-	var passGradient, stepGradient vector // of half the sums of squares, with respect to x
-	for i, m := range f.seen {
-		grad, sync := p.GradTime(float64(m.PerDevice)), p.SyncTime(m.Nodes, m.Replicas)
-		logGrad, logSync := math.Log(grad), math.Log(sync)
-		off := logGrad - f.logPass[i]
-		passSquares += f.weight[i] * off * off
-		off *= f.weight[i]
-		passGradient[alphaGrad] += off / grad
-		passGradient[betaGrad] += off * float64(m.PerDevice) / grad
+// point is a place in the box that the objective was evaluated at, with what its gradient needs of that.
+type point struct {
+	x           vector // parameters
+	pass, step  float64
+	predictions []prediction // by measurement
+}
 
-		logStep := p.lastPass(logGrad, logSync)
-		off = logStep - f.logStep[i]
-		stepSquares += f.weight[i] * off * off
-		off *= f.weight[i]
-		share := 1 / (1 + math.Exp(p.Gamma*(logSync-logGrad))) // of the pass in the sum of powers
-		stepGradient[alphaGrad] += off * share / grad
-		stepGradient[betaGrad] += off * share * float64(m.PerDevice) / grad
-		further := math.Max(float64(m.Replicas-2), tiny)
-		switch {
-		case m.Nodes > 1:
-			stepGradient[alphaNode] += off * (1 - share) / sync
-			stepGradient[betaNode] += off * (1 - share) * further / sync
-		case m.Replicas > 1:
-			stepGradient[alphaLocal] += off * (1 - share) / sync
-			stepGradient[betaLocal] += off * (1 - share) * further / sync
+// prediction is what the parameters of a point say of a measurement.
+type prediction struct {
+	grad, logGrad float64 // seconds of a pass, and their logarithm
+	sync, logSync float64 // seconds of a synchronisation, and their logarithm
+	logStep       float64 // logarithm of the seconds of a step
+}
+
+// evaluate returns the objective at parameters exp(y), and keeps in at what gradient needs. Most points of a search are too far
+// away, and their gradient is never asked for.
+func (f *fitting) evaluate(y *vector, at *point) float64 {
+	for i := range y {
+		at.x[i] = math.Exp(y[i])
+	}
+	p := performanceOf(at.x)
+	var passSquares, stepSquares float64
+	if at.predictions == nil {
+		at.predictions = make([]prediction, len(f.seen))
+	}
+	for i := range f.seen {
+		m, is := &f.seen[i], &at.predictions[i]
+		if first := f.sameBatch[i]; first < i {
+			is.grad, is.logGrad = at.predictions[first].grad, at.predictions[first].logGrad
+		} else {
+			is.grad = p.GradTime(float64(m.PerDevice))
+			is.logGrad = math.Log(is.grad)
 		}
-		stepGradient[gamma] += off * (share*logGrad + (1-share)*logSync - logStep) / p.Gamma
+		if first := f.sameSync[i]; first < i {
+			is.sync, is.logSync = at.predictions[first].sync, at.predictions[first].logSync
+		} else {
+			is.sync = p.SyncTime(m.Nodes, m.Replicas)
+			is.logSync = math.Log(is.sync)
+		}
+		is.logStep = p.lastPass(is.logGrad, is.logSync)
+		off := is.logGrad - f.logPass[i]
+		passSquares += f.weight[i] * off * off
+		off = is.logStep - f.logStep[i]
+		stepSquares += f.weight[i] * off * off
 	}
 	n := float64(len(f.seen))
-	pass, step := math.Sqrt(passSquares/n), math.Sqrt(stepSquares/n)
-	for i := range gradient {
-		gradient[i] = 0
-		if pass > 0 { // at the kink, 0 is as good as any subgradient
-			gradient[i] += passGradient[i] / (n * pass)
+	at.pass, at.step = math.Sqrt(passSquares/n), math.Sqrt(stepSquares/n)
+	slopeNode, slopeLocal := p.BetaNode/p.AlphaNode, p.BetaLocal/p.AlphaLocal
+	return at.pass + at.step + 1e-3*(p.Gamma-1)*(p.Gamma-1) + 1e-2*(slopeNode*slopeNode+slopeLocal*slopeLocal)
+}
+
+// gradient sets g to the gradient of the objective, with respect to y, at a point that was evaluated.
+func (f *fitting) gradient(at *point, g *vector) {
+	p := performanceOf(at.x)
+	var passGradient, stepGradient vector // of half the sums of squares, with respect to x
+	for i := range f.seen {
+		m, is := &f.seen[i], &at.predictions[i]
+		off := f.weight[i] * (is.logGrad - f.logPass[i])
+		passGradient[alphaGrad] += off / is.grad
+		passGradient[betaGrad] += off * float64(m.PerDevice) / is.grad
+
+		off = f.weight[i] * (is.logStep - f.logStep[i])
+		share := 1 / (1 + math.Exp(p.Gamma*(is.logSync-is.logGrad))) // of the pass in the sum of powers
+		stepGradient[alphaGrad] += off * share / is.grad
+		stepGradient[betaGrad] += off * share * float64(m.PerDevice) / is.grad
+		further := max(float64(m.Replicas-2), tiny)
+		switch {
+		case m.Nodes > 1:
+			stepGradient[alphaNode] += off * (1 - share) / is.sync
+			stepGradient[betaNode] += off * (1 - share) * further / is.sync
+		case m.Replicas > 1:
+			stepGradient[alphaLocal] += off * (1 - share) / is.sync
+			stepGradient[betaLocal] += off * (1 - share) * further / is.sync
 		}
-		if step > 0 {
-			gradient[i] += stepGradient[i] / (n * step)
+		stepGradient[gamma] += off * (share*is.logGrad + (1-share)*is.logSync - is.logStep) / p.Gamma
+	}
+	n := float64(len(f.seen))
+	for i := range g {
+		g[i] = 0
+		if at.pass > 0 { // at the kink, 0 is as good as any subgradient
+			g[i] += passGradient[i] / (n * at.pass)
+		}
+		if at.step > 0 {
+			g[i] += stepGradient[i] / (n * at.step)
 		}
 	}
 	slopeNode, slopeLocal := p.BetaNode/p.AlphaNode, p.BetaLocal/p.AlphaLocal
-	gradient[gamma] += 2e-3 * (p.Gamma - 1)
-	gradient[betaNode] += 2e-2 * slopeNode / p.AlphaNode
-	gradient[alphaNode] -= 2e-2 * slopeNode * slopeNode / p.AlphaNode
-	gradient[betaLocal] += 2e-2 * slopeLocal / p.AlphaLocal
-	gradient[alphaLocal] -= 2e-2 * slopeLocal * slopeLocal / p.AlphaLocal
-	for i := range gradient {
-		gradient[i] *= x[i]
+	g[gamma] += 2e-3 * (p.Gamma - 1)
+	g[betaNode] += 2e-2 * slopeNode / p.AlphaNode
+	g[alphaNode] -= 2e-2 * slopeNode * slopeNode / p.AlphaNode
+	g[betaLocal] += 2e-2 * slopeLocal / p.AlphaLocal
+	g[alphaLocal] -= 2e-2 * slopeLocal * slopeLocal / p.AlphaLocal
+	for i := range g {
+		g[i] *= at.x[i]
 	}
-	return pass + step + 1e-3*(p.Gamma-1)*(p.Gamma-1) + 1e-2*(slopeNode*slopeNode+slopeLocal*slopeLocal)
 }

@@ -37,17 +37,17 @@ func TestGradientIsThatOfDifferences(t *testing.T) {
 	seen[1].Count, seen[1].Spread = 5, 0.1
 	f := newFitting(seen)
 	p := Performance{0.5, 0.2, 0.3, 0.1, 0.2, 0.1, 2}
-	var y, gradient, ignored vector
+	var y, gradient vector
 	for i, x := range p.vector() {
 		y[i] = math.Log(x)
 	}
-	f.evaluate(&y, &gradient)
+	f.evaluateWithGradient(&y, &gradient)
 	const h = 1e-6
 	for i := range y {
 		up, down := y, y
 		up[i] += h
 		down[i] -= h
-		if want := (f.evaluate(&up, &ignored) - f.evaluate(&down, &ignored)) / (2 * h); math.Abs(gradient[i]-want) > 1e-6 {
+		if want := (f.evaluate(&up, &point{}) - f.evaluate(&down, &point{})) / (2 * h); math.Abs(gradient[i]-want) > 1e-6 {
 			t.Errorf("parameter %d: slope %v, want %v", i, gradient[i], want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestGradientIsThatOfDifferences(t *testing.T) {
 func TestNoSlopeWithoutAnError(t *testing.T) {
 	f := newFitting([]core.Measurement{measured(1, 3, 1, 2, 4)})
 	var y, gradient vector
-	f.evaluate(&y, &gradient)
+	f.evaluateWithGradient(&y, &gradient)
 	want := vector{betaNode: 2e-2, alphaNode: -2e-2, betaLocal: 2e-2, alphaLocal: -2e-2}
 	if gradient != want {
 		t.Errorf("slopes %v, want those of the regularisation alone, %v", gradient, want)
@@ -116,7 +116,7 @@ func TestSearchSteps(t *testing.T) {
 	for i, x := range coldStart {
 		y[i] = math.Min(math.Max(math.Log(x), f.low[i]), f.high[i])
 	}
-	value := f.evaluate(&y, &g)
+	value := f.evaluateWithGradient(&y, &g)
 	cases := map[string]struct {
 		length float64
 		fresh  bool
@@ -130,18 +130,18 @@ func TestSearchSteps(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var direction, next, nextG vector
+			var direction, next vector
 			direction[alphaGrad], direction[betaGrad] = tc.length/2, tc.length
 			slope := direction[alphaGrad]*g[alphaGrad] + direction[betaGrad]*g[betaGrad]
-			better, found := f.search(&y, &g, &direction, value, slope, tc.fresh, &next, &nextG)
+			better, found := f.search(&y, &direction, value, slope, tc.fresh, &next, &point{})
 			if !found || better >= value || math.Abs(next[betaGrad]-y[betaGrad]-tc.want) > 1e-12 || math.Abs(next[alphaGrad]-y[alphaGrad]-tc.want/2) > 1e-12 {
 				t.Errorf("from %v (%v) to %v (%v), found %v; want a step of %v", y, value, next, better, found, tc.want)
 			}
 		})
 	}
-	var uphill, next, nextG vector
+	var uphill, next vector
 	uphill[betaGrad] = -1
-	if _, found := f.search(&y, &g, &uphill, value, -g[betaGrad], true, &next, &nextG); found {
+	if _, found := f.search(&y, &uphill, value, -g[betaGrad], true, &next, &point{}); found {
 		t.Error("found a decrease uphill")
 	}
 }
@@ -205,9 +205,17 @@ func TestStepTimesDoNotOverflow(t *testing.T) {
 // objective is what Fit minimises, for given parameters.
 func objective(seen []core.Measurement, p Performance) float64 {
 	f := newFitting(seen)
-	var y, gradient vector
+	var y vector
 	for i, x := range p.vector() {
 		y[i] = math.Log(x)
 	}
-	return f.evaluate(&y, &gradient)
+	return f.evaluate(&y, &point{})
+}
+
+// evaluateWithGradient returns the objective at y and sets its gradient there.
+func (f *fitting) evaluateWithGradient(y, gradient *vector) float64 {
+	var at point
+	value := f.evaluate(y, &at)
+	f.gradient(&at, gradient)
+	return value
 }

@@ -17,7 +17,9 @@ func (f *fitting) minimise(start vector) (vector, float64) {
 	for i := range y {
 		y[i] = math.Min(math.Max(math.Log(math.Max(start[i], tiny)), f.low[i]), f.high[i])
 	}
-	value := f.evaluate(&y, &g)
+	var at point
+	value := f.evaluate(&y, &at)
+	f.gradient(&at, &g)
 	var inverse [dimensions]vector // of the Hessian, as far as known
 	fresh := true
 	for range maxIterations {
@@ -33,7 +35,7 @@ func (f *fitting) minimise(start vector) (vector, float64) {
 			inverse, fresh = identity(), true
 			slope = descend(&direction, &inverse, &g, &free)
 		}
-		next, found := f.search(&y, &g, &direction, value, slope, fresh, &nextY, &nextG)
+		next, found := f.search(&y, &direction, value, slope, fresh, &nextY, &at)
 		if !found {
 			if fresh {
 				break
@@ -41,6 +43,7 @@ func (f *fitting) minimise(start vector) (vector, float64) {
 			fresh = true
 			continue
 		}
+		f.gradient(&at, &nextG)
 		fresh = !update(&inverse, &y, &nextY, &g, &nextG)
 		progress := value - next
 		y, g, value = nextY, nextG, next
@@ -67,7 +70,7 @@ func largest(g *vector, free *[dimensions]bool) float64 {
 	most := 0.0
 	for i := range g {
 		if free[i] {
-			most = math.Max(most, math.Abs(g[i]))
+			most = max(most, math.Abs(g[i]))
 		}
 	}
 	return most
@@ -98,8 +101,8 @@ func descend(direction *vector, inverse *[dimensions]vector, g *vector, free *[d
 	return slope
 }
 
-// search shortens the step until the objective decreases enough.
-func (f *fitting) search(y, g, direction *vector, value, slope float64, fresh bool, nextY, nextG *vector) (float64, bool) {
+// search shortens the step until the objective decreases enough, and leaves where that is in nextY and at.
+func (f *fitting) search(y, direction *vector, value, slope float64, fresh bool, nextY *vector, at *point) (float64, bool) {
 	step := 1.0
 	longest := 0.0
 	for i := range direction {
@@ -113,9 +116,9 @@ func (f *fitting) search(y, g, direction *vector, value, slope float64, fresh bo
 	}
 	for range 40 {
 		for i := range y {
-			nextY[i] = math.Min(math.Max(y[i]+step*direction[i], f.low[i]), f.high[i])
+			nextY[i] = min(max(y[i]+step*direction[i], f.low[i]), f.high[i])
 		}
-		next := f.evaluate(nextY, nextG)
+		next := f.evaluate(nextY, at)
 		if next <= value+sufficient*step*slope {
 			return next, true
 		}

@@ -39,7 +39,7 @@ func (p *Performance) GradTime(b float64) float64 { return p.AlphaGrad + p.BetaG
 
 // SyncTime is the seconds of one synchronisation of R replicas on N nodes.
 func (p *Performance) SyncTime(nodes, replicas int) float64 {
-	further := math.Max(float64(replicas-2), tiny)
+	further := max(float64(replicas-2), tiny)
 	switch {
 	case nodes > 1:
 		return p.AlphaNode + p.BetaNode*further

@@ -14,7 +14,7 @@ type Quality struct {
 	Jobs            int    `json:"jobs"`              // jobs that reported and got better
 	LossAreaSeconds Number `json:"loss_area_seconds"` // area under the loss, from the submission on; the mean of the jobs
 	To90Seconds     Number `json:"to_90_seconds"`     // from the submission to the first value at which 90 % of the loss was gone; the mean of the jobs
-	To95Seconds     Number `json:"to_95_seconds"`     // the same for 95 % of the loss
+	To95Seconds     Number `json:"to_95_seconds"`     // from the submission to the first value at which 95 % of the loss was gone; the mean of the jobs
 }
 
 // EndedEarly counts completed jobs that were ended before they had done their work, by why.

@@ -13,7 +13,7 @@ type Job struct {
 	QueueingSeconds   Number     // seconds from the submission to the first start; NaN if it never started
 	ReplicasMean      Number     // while it held devices
 	Restarts          int        // starts and moves after the first start
-	GPUSeconds        float64    // attained service
+	GPUSeconds        float64    // attained service, in GPU seconds
 	Outcome           string     // completed, rejected, failed, cancelled or unfinished
 	DeadlineSeconds   float64    // after its submission, by which it is to be done; 0 for whenever
 	Cost              Number     // of the devices of pools that it held; 0 without pools

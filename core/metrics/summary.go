@@ -14,7 +14,7 @@ const SummarySchema = "quartet.summary/v1"
 
 // Summary is what a run came to, as in summary.json. A number that cannot be known is NaN here and null there.
 type Summary struct {
-	Schema     string     `json:"schema"`             // SummarySchema
+	Schema     string     `json:"schema"`             // name and version of the format, SummarySchema
 	Name       string     `json:"name"`               // name of the run
 	Seed       uint64     `json:"seed"`               // seed of the run
 	Components Components `json:"components"`         // those that decided last
@@ -28,8 +28,8 @@ type Summary struct {
 	GPUHours         Number        `json:"gpu_hours"`         // device hours that jobs held
 	Restarts         Restarts      `json:"restarts"`          // starts and moves after first starts
 	Preemptions      int           `json:"preemptions"`       // stops of running jobs by decision of the scheduler
-	Fairness         Fairness      `json:"fairness"`          // finish-time fairness
-	Rounds           int           `json:"rounds"`            // rounds held
+	Fairness         Fairness      `json:"fairness"`          // how fair the finish times of the jobs were
+	Rounds           int           `json:"rounds"`            // number of rounds that were held
 	WallSeconds      Number        `json:"wall_seconds"`      // seconds the run took on the wall clock; differs from run to run
 	DecisionSeconds  DecisionTimes `json:"decision_seconds"`  // seconds the policies took; differs from run to run
 	GapRatio         Gap           `json:"gap_ratio"`         // certified distance from the optimum
@@ -99,7 +99,7 @@ type Restarts struct {
 // Fairness is finish-time fairness over the completed jobs whose exclusive run time is known.
 type Fairness struct {
 	RhoMean     Number `json:"rho_mean"`      // mean finish-time fairness rho
-	RhoMax      Number `json:"rho_max"`       // largest rho
+	RhoMax      Number `json:"rho_max"`       // largest finish-time fairness rho of a job
 	UnfairRatio Number `json:"unfair_ratio"`  // part of the jobs with a rho above 1, 0 to 1
 	Themis      Rho    `json:"themis"`        // rho by Themis' definition
 	Sia         *Rho   `json:"sia,omitempty"` // nil when the run times of jobs alone were not asked for
@@ -114,7 +114,7 @@ type Rho struct {
 
 // AcceleratorUse is what a run made of the devices of one type.
 type AcceleratorUse struct {
-	Accelerator              string `json:"accelerator"`                 // accelerator type
+	Accelerator              string `json:"accelerator"`                 // name of the accelerator type
 	Devices                  int    `json:"devices"`                     // devices of this type in the cluster
 	DeviceSeconds            Number `json:"device_seconds"`              // device seconds that jobs held
 	UtilizationRatio         Number `json:"utilization_ratio"`           // held over usable device time of this type, 0 to 1
@@ -122,7 +122,7 @@ type AcceleratorUse struct {
 	Jobs                     int    `json:"jobs"`                        // that ever held one
 	Starts                   int    `json:"starts"`                      // and moves, that gave a job some
 	FirstJobs                int    `json:"first_jobs"`                  // that first ran on this type
-	QueueingSecondsMean      Number `json:"queueing_seconds_mean"`       // of FirstJobs
+	QueueingSecondsMean      Number `json:"queueing_seconds_mean"`       // mean queueing delay of FirstJobs, in seconds
 	BoundJobs                int    `json:"bound_jobs"`                  // that can run on no other type of the cluster, rejected ones left out
 	BoundQueueingSecondsMean Number `json:"bound_queueing_seconds_mean"` // of those that started
 }
@@ -138,7 +138,7 @@ type DecisionTimes struct {
 	Mean        Number          `json:"mean"`         // seconds a round, on average
 	P99         Number          `json:"p99"`          // seconds that 99 % of the rounds did not exceed
 	Max         Number          `json:"max"`          // seconds of the slowest round
-	ByComponent []ComponentTime `json:"by_component"` // the same by component, in the order of the round
+	ByComponent []ComponentTime `json:"by_component"` // times of each component, in the order of the round
 }
 
 // ComponentTime is the time one component took in one step of the round.
@@ -152,12 +152,12 @@ type ComponentTime struct {
 // Distribution describes a sample. Its quantiles are empirical: the smallest value that at least the given share of
 // the sample does not exceed, so each is a value that occurred. All are NaN for an empty sample.
 type Distribution struct {
-	Mean Number `json:"mean"` // arithmetic mean
-	P50  Number `json:"p50"`  // median
+	Mean Number `json:"mean"` // arithmetic mean of the values
+	P50  Number `json:"p50"`  // median of the values
 	P90  Number `json:"p90"`  // 90 % quantile
 	P95  Number `json:"p95"`  // 95 % quantile
 	P99  Number `json:"p99"`  // 99 % quantile
-	Max  Number `json:"max"`  // largest value
+	Max  Number `json:"max"`  // largest of the values
 }
 
 // Describe sorts the sample and describes it.

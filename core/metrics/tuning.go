@@ -36,7 +36,7 @@ func (t *Tuning) Unheard() string {
 type BestTrial struct {
 	Trial     int          `json:"trial"`      // number of the trial, from 0
 	Job       string       `json:"job"`        // name of its job
-	Params    []TrialParam `json:"params"`     // its hyper-parameters
+	Params    []TrialParam `json:"params"`     // hyper-parameters of the trial
 	Value     Number       `json:"value"`      // best value of the metric that it reported
 	Step      Number       `json:"step"`       // at which it reported that
 	AtSeconds Number       `json:"at_seconds"` // and when: the seconds to the best

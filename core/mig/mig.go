@@ -31,7 +31,7 @@ const (
 type Instance struct {
 	// Name: name of the profile, such as 3g.
 	Name            string
-	Compute, Memory int   // slices
+	Compute, Memory int   // slices of compute and of memory that it takes
 	Starts          []int // memory slices that it may begin at, ascending
 }
 

@@ -8,7 +8,7 @@ import (
 
 // A Bundle is one way to serve a job: so much of two resources, and what that is worth.
 type Bundle struct {
-	Uses  [2]float64 // not negative
+	Uses  [2]float64 // amounts of the two resources that it uses, not negative
 	Value float64    // what it is worth, in any unit
 }
 

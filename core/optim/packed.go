@@ -30,7 +30,7 @@ type PackedClass struct {
 
 // PackedPair is a member of each of two classes of as many devices, together on one type. With First == Second it is two members of one class.
 type PackedPair struct {
-	First, Second, Type int        // First <= Second
+	First, Second, Type int        // indices of the two jobs, First <= Second, and of the type
 	Rates               [2]float64 // of the member of First and of Second while they share, in units of progress a second
 }
 

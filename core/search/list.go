@@ -32,6 +32,7 @@ type Input struct {
 
 // Reader is implemented by a search that was made from files.
 type Reader interface {
+	// Inputs lists the files with their digests.
 	Inputs() []Input
 }
 

@@ -18,7 +18,7 @@ type Params []Param
 // Param is a hyper-parameter with its value.
 type Param struct {
 	Name  string // name of the hyper-parameter
-	Value Value  // its value
+	Value Value  // value of the hyper-parameter
 }
 
 // Value is a number or a word.

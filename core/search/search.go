@@ -22,13 +22,13 @@ type Search interface {
 // Trial is a setting of hyper-parameters to be tried.
 type Trial struct {
 	ID     int    // number of the trial, from 0
-	Params Params // its hyper-parameters
+	Params Params // hyper-parameters of the trial
 }
 
 // Result is something that became of a trial.
 type Result struct {
 	Trial     int     // number of the trial
-	Kind      Kind    // what happened
+	Kind      Kind    // what happened to the trial
 	AtSeconds float64 // when, in seconds of the run
 	// Step and Value are of the latest report: that which a Report holds, or the last before the trial ended. Value is NaN where it reported nothing.
 	Step, Value float64
@@ -48,7 +48,7 @@ const (
 // Goal says which values are better.
 type Goal = core.Goal
 
-// The goals.
+// The goals: whether smaller or larger values of the metric are better.
 const (
 	Minimize = core.Minimize
 	Maximize = core.Maximize

@@ -20,7 +20,7 @@ type Dimension struct {
 	Name    string  // name of the hyper-parameter
 	Scale   Scale   // how values are spread
 	Low     float64 // of numbers; both ends are values
-	High    float64 // largest number
+	High    float64 // largest number of the range
 	Choices []Value // of Choice and, one of them, of Fixed
 	Points  int     // how many values a grid tries of numbers; 0 for all whole numbers
 }

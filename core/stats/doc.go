@@ -13,7 +13,7 @@ import "math"
 // An Interval is a closed confidence interval. Both ends are NaN where there is none.
 type Interval struct {
 	Low  float64 // lower end, in the unit of what is estimated
-	High float64 // upper end
+	High float64 // upper end of the interval
 }
 
 // Unknown is the interval of a sample that has none.

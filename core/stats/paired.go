@@ -14,7 +14,7 @@ const MinSample = 5
 
 // How a comparison was made.
 const (
-	MethodPaired = "paired" // over workloads
+	MethodPaired = "paired" // differences of pairs, over workloads
 	MethodBlocks = "blocks" // within one trace: its variation, not generality
 	MethodValues = "values" // too few for an interval: only the values are given
 )

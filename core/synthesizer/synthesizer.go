@@ -26,7 +26,7 @@ import (
 // Method is how candidates are compared.
 type Method string
 
-// The methods.
+// The methods of choosing between candidates.
 const (
 	Twin   Method = "twin"
 	Bandit Method = "bandit"
@@ -62,6 +62,7 @@ type Candidate struct {
 
 // WorkloadModel draws the worlds in which candidates are simulated; twin.WorkloadModel is one.
 type WorkloadModel interface {
+	// Draw draws a world by what the state of a run tells: the same one for the same seed and number of the draw. It reaches horizonSeconds ahead.
 	Draw(v *core.View, seed uint64, draw int, horizonSeconds float64) *twin.World
 }
 

@@ -19,7 +19,7 @@ type Stay struct {
 	Seats             []Seat     // devices it held
 	BatchPerDevice    int        // at the start; 0 where it is left to the job
 	AccumulationSteps int        // gradient accumulation steps at the start
-	How               End        // it ended
+	How               End        // how the stay ended
 }
 
 // Seat is the devices of a stay on one node.

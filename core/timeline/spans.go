@@ -32,6 +32,7 @@ const (
 
 var endNames = [...]string{"finished", "failed", "cancelled", "preempted", "moved", "resized", "interrupted", "unfinished"}
 
+// String returns the name of the end, such as "preempted".
 func (e End) String() string {
 	if int(e) < len(endNames) {
 		return endNames[e]

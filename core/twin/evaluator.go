@@ -135,7 +135,7 @@ type Held struct {
 	Forecasts   int     // whose moment is known
 	Inside      int     // of these, in their band
 	ErrorRatio  float64 // median of how far the median of a band was off, over the time that it really took from the forecast on; NaN of no forecasts
-	WholeRatio  float64 // the same, over the time from the submission on: of starts the wait
+	WholeRatio  float64 // median of how far the median of a band was off, over the time that it really took from the submission on, which is the wait of starts; NaN of no forecasts
 	LeadSeconds float64 // seconds from the forecast to the median of the band, at most
 }
 

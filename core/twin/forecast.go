@@ -43,7 +43,7 @@ const mostAhead = 10
 type Forecast struct {
 	AtSeconds   float64       // moment of the forecast, in seconds of the run
 	Draws       int           // futures that were simulated
-	Jobs        []JobForecast // by JobID
+	Jobs        []JobForecast // forecasts of the unfinished jobs, by JobID
 	Calibration Calibration   // of earlier bands, as they were shown
 	Notes       []string      // what people should know of the bands
 }

@@ -239,11 +239,11 @@ func (r *profileReader) readTriangulation(ctx context.Context, p *profile, point
 	})
 	var division [][4]int
 	r.open(ctx, tetrahedra, tetrahedronColumns, func(t *table) {
-		last := float64(len(measured) - 1)
+		last, rowNumber := float64(len(measured)-1), "the number of a row of "+filepath.Base(points)
 		for t.next() {
 			var corners [4]int
 			for i := range corners {
-				corners[i] = int(t.whole(i, last, "the number of a row of "+filepath.Base(points)))
+				corners[i] = int(t.whole(i, last, rowNumber))
 			}
 			if t.ok() {
 				division = append(division, corners)

@@ -27,7 +27,7 @@ type Tabled interface {
 type Result struct {
 	// Kind: what became of the job.
 	Kind ResultKind
-	Job  string // its name
+	Job  string // name of the job
 	// AtSeconds: moment of it, in seconds since the start of the run.
 	AtSeconds   float64
 	Step, Value float64     // of JobReported, as in core.Point

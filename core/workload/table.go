@@ -132,16 +132,15 @@ func (t *table) otherDivider(header []string) string {
 func (t *table) next() bool {
 	for t.width > 0 {
 		record, err := t.csv.Read()
-		var syntax *csv.ParseError
 		switch {
 		case err == io.EOF:
 			return false
-		case errors.As(err, &syntax):
-			t.rows++
-			t.reportSyntax(err)
 		case err != nil:
 			t.reportSyntax(err)
-			return false
+			if _, ok := errors.AsType[*csv.ParseError](err); !ok {
+				return false
+			}
+			t.rows++
 		case len(record) != t.width:
 			t.rows++
 			t.report(t.position(0), fmt.Sprintf("%d fields", len(record)), fmt.Sprintf("expected %d", t.width))
@@ -279,8 +278,11 @@ func (t *table) count(column int) int {
 
 // parseNumber accepts finite decimal numbers only.
 func parseNumber(s string) (float64, bool) {
-	if strings.ContainsAny(s, "xX_pP") {
-		return 0, false
+	for i := range len(s) {
+		switch s[i] {
+		case 'x', 'X', '_':
+			return 0, false
+		}
 	}
 	x, err := strconv.ParseFloat(s, 64)
 	return x, err == nil && !math.IsInf(x, 0) && !math.IsNaN(x)

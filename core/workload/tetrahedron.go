@@ -8,22 +8,20 @@ const maxCoordinate = 1_000_000
 type vector [3]int64
 
 type tetrahedron struct {
-	corners [4]int
-	at      [4]vector
-	beyond  [4]int // the tetrahedron across the face opposite each corner, outside for none
-	volume  int64  // six times the signed one, 0 if flat
+	corners [4]int32 // indices of points
+	beyond  [4]int32 // the tetrahedron across the face opposite each corner, outside for none
+	volume  int64    // six times the signed one, 0 if flat
 	box     box
-	sphere  sphere // around it, or around a neighbour of a flat one
 }
 
 // within stands for no face that a point lies beyond.
 const within = -1
 
-// weights are the barycentric coordinates of p. If it lies outside, face tells the first face that it lies beyond, by
+// weights are the barycentric coordinates of p, where its corners lie at vertices. If it lies outside, face tells the first face that it lies beyond, by
 // the corner opposite.
-func (s *tetrahedron) weights(p vector) (weights [4]float64, face int) {
-	for i := range s.at {
-		moved := s.at
+func (s *tetrahedron) weights(vertices [4]vector, p vector) (weights [4]float64, face int) {
+	for i := range vertices {
+		moved := vertices
 		moved[i] = p
 		part := determinant(moved)
 		if part != 0 && (part < 0) != (s.volume < 0) {
@@ -34,23 +32,23 @@ func (s *tetrahedron) weights(p vector) (weights [4]float64, face int) {
 	return weights, within
 }
 
-// sphere goes through the corners of a tetrahedron. Its zero value, of no centre, contains nothing.
+// sphere goes through the corners of a tetrahedron that is not flat.
 type sphere struct {
 	through vector
 	centre  [3]float64 // from through
-	norm    float64    // scales depth to a distance, 0 for no sphere
+	norm    float64    // scales depth to a distance
 }
 
-// circumscribed is the sphere around a tetrahedron that is not flat.
-func circumscribed(s *tetrahedron, flatness float64) sphere {
-	around := sphere{through: s.at[3]}
-	u, v, w := s.at[0].minus(s.at[3]), s.at[1].minus(s.at[3]), s.at[2].minus(s.at[3])
+// circumscribed is the sphere around a tetrahedron that is not flat, of six times the volume.
+func circumscribed(at [4]vector, volume int64, flatness float64) sphere {
+	around := sphere{through: at[3]}
+	u, v, w := at[0].minus(at[3]), at[1].minus(at[3]), at[2].minus(at[3])
 	vw, wu, uv := cross(v, w), cross(w, u), cross(u, v)
 	uu, vv, ww := float64(dot(u, u)), float64(dot(v, v)), float64(dot(w, w))
 	square := flatness * flatness
 	for axis := range around.centre {
 		sum := float64(uu*float64(vw[axis])) + float64(vv*float64(wu[axis])) + float64(ww*float64(uv[axis]))
-		around.centre[axis] = sum / (2 * float64(s.volume))
+		around.centre[axis] = sum / (2 * float64(volume))
 		slope := 2 * (around.centre[axis] + float64(around.through[axis]))
 		square += float64(slope * slope)
 	}
@@ -61,9 +59,6 @@ func circumscribed(s *tetrahedron, flatness float64) sphere {
 // depth is how far the point is inside the sphere, as the distance, from its image on the paraboloid, of the plane
 // that cuts the sphere's image out of it; negative outside.
 func (s *sphere) depth(p vector) float64 {
-	if s.norm == 0 {
-		return math.Inf(-1)
-	}
 	from, power := p.minus(s.through), 0.0
 	for axis, x := range from {
 		power += float64(float64(x) * (2*s.centre[axis] - float64(x)))

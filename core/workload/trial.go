@@ -33,7 +33,7 @@ type Trials struct {
 
 // TrialsConfig says what trials train and how.
 type TrialsConfig struct {
-	Profiles string // folder
+	Profiles string // folder of the profiles
 	// Application: name of the application that trials train.
 	Application string
 	Batch       int // total batch that they ask for; 0 for the smallest that was measured

@@ -16,8 +16,9 @@ import (
 type triangulation struct {
 	points     []measuredPoint
 	tetrahedra []tetrahedron
-	order      []int // those that are not flat, in the order in which they are searched
-	box        box   // around all points
+	order      []int   // those that are not flat, in the order in which they are searched
+	box        box     // around all points
+	flatness   float64 // of the paraboloid on which spheres are told apart
 
 	mu    sync.RWMutex
 	known map[vector]located // answers given before: most take a search through all tetrahedra
@@ -37,77 +38,93 @@ type located struct {
 
 // newTriangulation divides the space between points into tetrahedra, each given by the indices of its corners.
 func newTriangulation(points []measuredPoint, corners [][4]int) *triangulation {
-	t := &triangulation{points: points, known: map[vector]located{}}
+	t := &triangulation{
+		points: points, flatness: flatness(points), known: map[vector]located{},
+		tetrahedra: make([]tetrahedron, 0, len(corners)), order: make([]int, 0, len(corners)),
+	}
 	for i, p := range points {
 		t.box.extend(p.at, i == 0)
 	}
-	flatness := flatness(points)
 	for _, c := range corners {
-		t.tetrahedra = append(t.tetrahedra, t.tetrahedron(c, flatness))
+		t.tetrahedra = append(t.tetrahedra, t.tetrahedron(c))
 	}
 	t.connect()
 	searched := make([]bool, len(t.tetrahedra))
 	for i := range t.tetrahedra {
-		solid := t.solid(i)
-		for _, s := range solid {
+		t.eachSolid(i, func(s int) {
 			if !searched[s] {
 				searched[s] = true
 				t.order = append(t.order, s)
 			}
-		}
-		if len(solid) > 0 {
-			t.tetrahedra[i].sphere = t.tetrahedra[slices.Min(solid)].sphere
-		}
+		})
 	}
 	return t
 }
 
-func (t *triangulation) tetrahedron(corners [4]int, flatness float64) tetrahedron {
-	s := tetrahedron{corners: corners, beyond: [4]int{outside, outside, outside, outside}}
+func (t *triangulation) tetrahedron(corners [4]int) tetrahedron {
+	s := tetrahedron{beyond: [4]int32{outside, outside, outside, outside}}
 	for i, c := range corners {
-		s.at[i] = t.points[c].at
-		s.box.extend(s.at[i], i == 0)
+		s.corners[i] = int32(c)
+		s.box.extend(t.points[c].at, i == 0)
 	}
-	if s.volume = determinant(s.at); s.volume != 0 {
-		s.sphere = circumscribed(&s, flatness)
-	}
+	s.volume = determinant(t.vertices(&s))
 	return s
+}
+
+// vertices are where the corners of a tetrahedron lie.
+func (t *triangulation) vertices(s *tetrahedron) (at [4]vector) {
+	for i, c := range s.corners {
+		at[i] = t.points[c].at
+	}
+	return at
 }
 
 // connect finds the tetrahedra on both sides of each face.
 func (t *triangulation) connect() {
-	type side struct{ tetrahedron, corner int }
-	open := map[[3]int]side{}
+	type side struct{ tetrahedron, corner int32 }
+	open := make(map[[3]int32]side, len(t.tetrahedra))
 	for i := range t.tetrahedra {
 		s := &t.tetrahedra[i]
 		for k := range s.corners {
-			var face [3]int
+			var face [3]int32
 			copy(face[:], s.corners[:k])
 			copy(face[k:], s.corners[k+1:])
 			slices.Sort(face[:])
 			other, met := open[face]
 			if !met {
-				open[face] = side{i, k}
+				open[face] = side{int32(i), int32(k)}
 				continue
 			}
-			s.beyond[k], t.tetrahedra[other.tetrahedron].beyond[other.corner] = other.tetrahedron, i
+			s.beyond[k], t.tetrahedra[other.tetrahedron].beyond[other.corner] = other.tetrahedron, int32(i)
 			delete(open, face)
 		}
 	}
 }
 
-// solid is the tetrahedron itself, or in place of a flat one, those across its faces that are not.
-func (t *triangulation) solid(i int) []int {
+// eachSolid calls visit with the tetrahedron itself, or in place of a flat one, with those across its faces that are not.
+func (t *triangulation) eachSolid(i int, visit func(s int)) {
 	if t.tetrahedra[i].volume != 0 {
-		return []int{i}
+		visit(i)
+		return
 	}
-	var solid []int
 	for _, next := range t.tetrahedra[i].beyond {
 		if next != outside && t.tetrahedra[next].volume != 0 {
-			solid = append(solid, next)
+			visit(int(next))
 		}
 	}
-	return solid
+}
+
+// depth is how far the point is inside the sphere around a tetrahedron, or around the first neighbour of a flat one that is not:
+// see sphere.depth.
+func (t *triangulation) depth(i int, p vector) float64 {
+	first := len(t.tetrahedra)
+	t.eachSolid(i, func(s int) { first = min(first, s) })
+	if first == len(t.tetrahedra) {
+		return math.Inf(-1)
+	}
+	s := &t.tetrahedra[first]
+	around := circumscribed(t.vertices(s), s.volume, t.flatness)
+	return around.depth(p)
 }
 
 // at interpolates within the tetrahedron found for the point; false outside all of them.
@@ -149,18 +166,18 @@ func (t *triangulation) find(p vector) (found *tetrahedron, weights [4]float64) 
 		if s.volume == 0 {
 			break
 		}
-		weights, face := s.weights(p)
+		weights, face := s.weights(t.vertices(s), p)
 		if face == within {
 			return s, weights
 		}
-		i = s.beyond[face]
+		i = int(s.beyond[face])
 	}
 	for _, i := range t.order {
 		s := &t.tetrahedra[i]
 		if !s.box.holds(p) {
 			continue
 		}
-		if weights, face := s.weights(p); face == within {
+		if weights, face := s.weights(t.vertices(s), p); face == within {
 			return s, weights
 		}
 	}
@@ -174,15 +191,15 @@ func (t *triangulation) approach(p vector) int {
 		return outside
 	}
 	const rounding = 1e-9
-	best, depth := 0, t.tetrahedra[0].sphere.depth(p)
+	best, depth := 0, t.depth(0, p)
 	for improved := true; improved && depth <= 0; {
 		improved = false
 		for k := range t.tetrahedra[best].beyond {
-			next := t.tetrahedra[best].beyond[k] // of the best by now, not of the one that the loop began with
+			next := int(t.tetrahedra[best].beyond[k]) // of the best by now, not of the one that the loop began with
 			if next == outside {
 				continue
 			}
-			if d := t.tetrahedra[next].sphere.depth(p); d > depth+rounding*(1+math.Abs(depth)) {
+			if d := t.depth(next, p); d > depth+rounding*(1+math.Abs(depth)) {
 				best, depth, improved = next, d, true
 			}
 		}

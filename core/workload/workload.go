@@ -87,6 +87,7 @@ type Input struct {
 // Model says how a job progresses. Its work is divided into phases (the epochs of a training job) within which the
 // rate depends on nothing but where and how the job runs.
 type Model interface {
+	// Phases is the number of phases.
 	Phases() int
 	// PhaseEnd is the cumulative work at the end of a phase, increasing; that of the last phase is the total.
 	PhaseEnd(phase int) float64
@@ -118,6 +119,7 @@ func (c *Running) Accelerator() (accelerator string, one bool) {
 
 // Profiled is implemented by a model that goes as a profile says.
 type Profiled interface {
+	// Profile is the profile that the model goes by.
 	Profile() *goodput.Profile
 }
 
@@ -136,6 +138,7 @@ type Reported struct {
 
 // Restarter is implemented by a model whose jobs may lose what they did when their replicas end: by a stop, a move or an interruption.
 type Restarter interface {
+	// BeginsAnew reports whether a job begins anew after its replicas ended, rather than from a checkpoint.
 	BeginsAnew() bool
 }
 

@@ -25,6 +25,11 @@ type MarginalConfig struct {
 // CheckCluster refuses a pool that the cluster does not have.
 func (c MarginalConfig) CheckCluster(k *core.Cluster) core.Diagnostics { return checkPool(c.Pool, k) }
 
+// CountedRestart is the pause that a change of the pool is charged, and the setting that says so.
+func (c MarginalConfig) CountedRestart() (pause time.Duration, setting string) {
+	return c.Pause, "pause"
+}
+
 // NewMarginal sizes a pool so that nodes and waiting together cost the least.
 //
 // Idea: of a job, node hours plus the value of its time fall apart into those of its moments, so that at each moment the best number

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -133,7 +134,7 @@ func TestRoomsAreSmall(t *testing.T) {
 	for _, f := range goFiles(t) {
 		lines[f.folder] += f.set.Position(f.ast.FileEnd).Line
 		files[f.folder]++
-		for name := range exported(f.ast) {
+		for name := range f.comments() {
 			if !strings.Contains(name, ".") {
 				names[f.folder]++
 			}
@@ -150,44 +151,6 @@ func TestRoomsAreSmall(t *testing.T) {
 	if n := names["core"]; n > mostNamesOfCore {
 		t.Errorf("core exports %d names, more than %d", n, mostNamesOfCore)
 	}
-}
-
-// exported yields the exported names of a file, those of fields and methods behind that of their type and a dot, with the node
-// that declares each.
-func exported(file *ast.File) map[string]ast.Node {
-	names := map[string]ast.Node{}
-	add := func(of string, name *ast.Ident, at ast.Node) {
-		if name.IsExported() {
-			names[of+name.Name] = at
-		}
-	}
-	for _, d := range file.Decls {
-		switch d := d.(type) {
-		case *ast.FuncDecl:
-			if d.Recv == nil {
-				add("", d.Name, d)
-			} else if receiver := receiverOf(d); ast.IsExported(receiver) {
-				add(receiver+".", d.Name, d)
-			}
-		case *ast.GenDecl:
-			for _, s := range d.Specs {
-				switch s := s.(type) {
-				case *ast.ValueSpec:
-					for _, name := range s.Names {
-						add("", name, s)
-					}
-				case *ast.TypeSpec:
-					add("", s.Name, s)
-					for _, field := range fieldsOf(s) {
-						for _, name := range field.Names {
-							add(s.Name.Name+".", name, field)
-						}
-					}
-				}
-			}
-		}
-	}
-	return names
 }
 
 // receiverOf is the name of the type of a method.
@@ -208,22 +171,82 @@ func receiverOf(method *ast.FuncDecl) string {
 	}
 }
 
-// fieldsOf lists the fields of an exported struct.
-func fieldsOf(s *ast.TypeSpec) []*ast.Field {
+// comments says of every exported name how it is explained: types, functions, methods, constants and variables by a comment above or behind them, or
+// above the block that they stand in; fields and methods of interfaces by one of their own.
+func (f *goFile) comments() map[string]explained {
+	found := map[string]explained{}
+	add := func(name *ast.Ident, of string, at ast.Node, groups ...*ast.CommentGroup) {
+		if name.IsExported() {
+			found[of+name.Name] = explained{f.at(at), firstText(groups)}
+		}
+	}
+	for _, d := range f.ast.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil {
+				add(d.Name, "", d, d.Doc)
+			} else if receiver := receiverOf(d); ast.IsExported(receiver) {
+				add(d.Name, receiver+".", d, d.Doc)
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.ValueSpec:
+					for _, name := range s.Names {
+						add(name, "", s, s.Doc, s.Comment, d.Doc)
+					}
+				case *ast.TypeSpec:
+					add(s.Name, "", s, s.Doc, s.Comment, d.Doc)
+					for _, field := range membersOf(s) {
+						for _, name := range field.Names {
+							add(name, s.Name.Name+".", field, field.Doc, field.Comment)
+						}
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// firstText is the first comment that says something; empty for none.
+func firstText(groups []*ast.CommentGroup) string {
+	for _, g := range groups {
+		if s := strings.TrimSpace(g.Text()); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// An explained name has a place and what is said of it.
+type explained struct{ at, comment string }
+
+// membersOf lists the fields of an exported struct and the methods of an exported interface.
+func membersOf(s *ast.TypeSpec) []*ast.Field {
 	if !s.Name.IsExported() {
 		return nil
 	}
-	if t, is := s.Type.(*ast.StructType); is {
+	switch t := s.Type.(type) {
+	case *ast.StructType:
 		return t.Fields.List
+	case *ast.InterfaceType:
+		return t.Methods.List
 	}
 	return nil
 }
 
-func TestExportedFieldsAreExplained(t *testing.T) {
+// leans matches comments that rest on another one.
+var leans = regexp.MustCompile(`(?i)^(see (above|below)|the same|as above|ditto|likewise)\b`)
+
+func TestExportedNamesAreExplained(t *testing.T) {
 	for _, f := range goFiles(t) {
-		for name, node := range exported(f.ast) {
-			if field, is := node.(*ast.Field); is && field.Doc == nil && field.Comment == nil {
-				t.Errorf("%s: %s has no comment", f.at(field), name)
+		for name, e := range f.comments() {
+			if e.comment == "" {
+				t.Errorf("%s: %s has no comment", e.at, name)
+			}
+			if leans.MatchString(e.comment) {
+				t.Errorf("%s: the comment of %s, %q, does not stand alone", e.at, name, e.comment)
 			}
 		}
 	}

@@ -98,11 +98,11 @@ func matches(text string, words []struct{ not, say string }) (found []string) {
 
 func TestNamesAreOfTheField(t *testing.T) {
 	for _, f := range goFiles(t) {
-		for name, node := range exported(f.ast) {
+		for name, e := range f.comments() {
 			short := name[strings.LastIndex(name, ".")+1:]
 			for _, as := range []string{name, short, path.Base(f.folder) + "." + name} {
 				for _, fault := range matches(as, privateNames) {
-					t.Errorf("%s: %s: %s", f.at(node), name, fault)
+					t.Errorf("%s: %s: %s", e.at, name, fault)
 				}
 			}
 		}

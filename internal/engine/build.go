@@ -7,7 +7,7 @@ import (
 
 // Build says what the running program was built from.
 type Build struct {
-	Version      string       `json:"version"`      // of Quartet
+	Version      string       `json:"version"`      // version of Quartet
 	Commit       string       `json:"commit"`       // of the program's own repository
 	Go           string       `json:"go"`           // version of Go
 	Platform     string       `json:"platform"`     // operating system and processor, such as linux/amd64

@@ -23,7 +23,7 @@ type Manifest struct {
 	Schema      string          `json:"schema"`                    // ManifestSchema, of the version that wrote it
 	Name        string          `json:"name"`                      // of the run
 	Seed        uint64          `json:"seed"`                      // of the run
-	Quartet     string          `json:"quartet"`                   // version
+	Quartet     string          `json:"quartet"`                   // version of Quartet
 	Commit      string          `json:"commit"`                    // of the program's own repository
 	Go          string          `json:"go"`                        // version of Go
 	Interrupted bool            `json:"interrupted"`               // the outputs are those of a part of the run

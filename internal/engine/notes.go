@@ -22,8 +22,8 @@ func (e *execution) noteRounds() {
 // more is counted.
 func (e *execution) notePromises(stages *core.Stages) {
 	for i := range stages.Admission {
-		p, speaks := stages.Admission[i].Policy.(core.Promiser)
-		if !speaks || !p.Promises() {
+		can := core.AbilitiesOf(stages.Admission[i].Policy)
+		if !can.Promises() {
 			continue
 		}
 		who := stages.Admission[i].ID + " promises deadlines, and may break them: "

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -18,7 +17,7 @@ type Takeover func(ctx context.Context, next *configs.Config) error
 
 // EarlierConfig is a config whose policies decided until those of another one took over.
 type EarlierConfig struct {
-	Config     string `json:"config"`      // resolved, YAML
+	Config     string `json:"config"`      // resolved config, in YAML
 	UntilRound int    `json:"until_round"` // the last that it decided; 0 for none
 }
 
@@ -163,14 +162,14 @@ func withPolicies(c, other *configs.Config) *configs.Config {
 }
 
 func closePolicy(policy any) error {
-	if closer, ok := policy.(io.Closer); ok {
+	if closer := core.AbilitiesOf(policy).Closer; closer != nil {
 		return closer.Close()
 	}
 	return nil
 }
 
 func discardPolicy(policy any) error {
-	if d, ok := policy.(core.Discarder); ok {
+	if d := core.AbilitiesOf(policy).Discarder; d != nil {
 		return d.Discard()
 	}
 	return closePolicy(policy)

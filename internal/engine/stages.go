@@ -98,7 +98,7 @@ func componentsIn(s *core.Stages) iter.Seq2[string, any] {
 func filesOf(s *core.Stages) []core.FileRead {
 	var list []core.FileRead
 	for _, policy := range componentsIn(s) {
-		if reader, reads := policy.(core.FileReader); reads {
+		if reader := core.AbilitiesOf(policy).Files; reader != nil {
 			list = append(list, reader.FilesRead()...)
 		}
 	}

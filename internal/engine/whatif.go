@@ -26,7 +26,7 @@ type Change struct {
 	Add   []MoreNodes   // nodes that join
 	// Policy is a config whose policies and rounds take the place of those of the run; nil for none.
 	Policy  *configs.Config
-	Submit  []workload.Job // at once
+	Submit  []workload.Job // jobs that are submitted at once
 	Horizon time.Duration  // how far is looked ahead; 0 for until the present jobs have ended
 }
 
@@ -45,7 +45,7 @@ type WhatIf struct {
 	Without, With Outlook    // next round of either future
 	Moves         []Move     // what the next round decides in either, by JobID
 	Measures      []Measured // figures of both, in a fixed order
-	Shifts        []Shift    // by JobID
+	Shifts        []Shift    // shifts of single jobs, by JobID
 	Notes         []string   // what to know when reading the figures
 
 	before *core.View
@@ -73,7 +73,7 @@ type Move struct {
 type Measured struct {
 	Name          string         // such as mean_jct_seconds
 	Without, With float64        // means over the draws, in the unit that Name says
-	Change        float64        // mean difference
+	Change        float64        // mean of the differences
 	Interval      stats.Interval // of the difference, over the draws, paired
 }
 
@@ -93,8 +93,8 @@ type Shift struct {
 	Job                     core.JobID // that is shifted
 	Name                    string     // of the job
 	Submitted               bool       // by the change
-	RejectedWithout         bool       // in half of the draws, or more
-	Rejected                bool       // the same, with the change
+	RejectedWithout         bool       // the job is rejected in half of the draws or more, without the change
+	Rejected                bool       // the job is rejected in half of the draws or more, with the change
 	StartWithout, StartWith float64    // seconds of the run; +Inf for not within the horizon
 	EndWithout, EndWith     float64    // seconds of the run; +Inf for not within the horizon
 	Later                   twin.Band  // by how much it ends later with the change, in seconds; below 0 for earlier. It is of the draws alone

@@ -22,10 +22,11 @@ import (
 // StatusError is an answer of the API server that is a refusal.
 type StatusError struct {
 	Method, Path string // of the request
-	Code         int    // of HTTP
+	Code         int    // status code of HTTP
 	Status, Body string // the code in words, and what the API server says about it
 }
 
+// Error words the request and what the API server answered.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s %s: %s: %s", e.Method, e.Path, e.Status, e.Body)
 }
@@ -104,8 +105,8 @@ func (c *Cluster) client() (*http.Client, error) {
 // Pool is nodes that are alike.
 type Pool struct {
 	Name        string            // nodes are NAME-0, NAME-1, …
-	Count       int               // of nodes
-	Devices     int               // of each
+	Count       int               // number of nodes
+	Devices     int               // number of devices of each node
 	Accelerator string            // type; empty for none
 	Labels      map[string]string // beside those of the type and the host
 }

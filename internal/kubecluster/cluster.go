@@ -37,7 +37,7 @@ type Options struct {
 // Cluster is a control plane that runs. It is kept in the file cluster.json of its folder.
 type Cluster struct {
 	Dir        string // of its files
-	Kubeconfig string // path
+	Kubeconfig string // path of the kubeconfig file
 	Server     string // URL of the API server
 	Token      string // of an administrator
 

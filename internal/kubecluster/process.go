@@ -17,7 +17,7 @@ import (
 type Process struct {
 	Path  string   // of the program
 	Args  []string // of the program
-	Log   string   // file
+	Log   string   // path of the file with its output
 	PID   int      // number of the process
 	Began string   // when, as the kernel counts: another process may get the number of one that ended
 }

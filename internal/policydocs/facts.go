@@ -87,7 +87,7 @@ var all = map[string]Facts{
 	"placement/antman":           {"placement/antman/policy.go", "papers/muri-sigcomm22/antman.yaml", "991 of 992 jobs equal; three traces 0.2 to 0.8 % off", "results/sharing.md#muri-sigcomm22"},
 	"placement/synergy":          {"placement/synergy.go", "papers/synergy-osdi22/srtf-tune.yaml", "job for job, 16 runs of its simulator", "results/sharing.md#synergy-osdi22"},
 
-	"elasticity/fixed":      {"elasticity/fixed.go", "papers/blox-eurosys24/fifo.yaml", noPaper, ""},
+	"elasticity/fixed":      {"elasticity/fixed.go", "papers/pollux-osdi21/optimus.yaml", "job for job under Tiresias and Optimus, Pollux artifact", "results/pollux.md"},
 	"elasticity/goodput":    {"elasticity/goodput.go", "papers/pollux-osdi21/pollux-exact.yaml", "within 3 %, 12 settings of Figure 8", "results/pollux.md"},
 	"elasticity/throughput": {"elasticity/throughput.go", "papers/saxena-mascots20/elastic.yaml", "curves to 1e-6", "results/elastic.md"},
 	"elasticity/batch_rule": {"elasticity/batch_rule.go", "papers/adaptive-batch/kungfu.yaml", sources, "results/quality.md"},
@@ -96,6 +96,6 @@ var all = map[string]Facts{
 	"cluster/none":       {"elasticity/scaler/none.go", "default.yaml", noPaper, ""},
 	"cluster/goodput":    {"elasticity/scaler/goodput.go", "papers/pollux-osdi21/autoscale.yaml", "19 runs of the reference equal; cost -23.7 % (-24.5 ± 1)", "results/elastic.md#autoscaling-pollux-osdi21-541"},
 	"cluster/marginal":   {"elasticity/scaler/marginal.go", "studies/autoscaling.yaml", noPaper, "results/elastic.md#autoscaling-pollux-osdi21-541"},
-	"cluster/queue":      {"elasticity/scaler/queue.go", "pools.yaml", noPaper, ""},
+	"cluster/queue":      {"elasticity/scaler/queue.go", "pools.yaml", sources, ""},
 	"cluster/throughput": {"elasticity/scaler/throughput.go", "studies/autoscaling.yaml", sources, "results/elastic.md#autoscaling-pollux-osdi21-541"},
 }

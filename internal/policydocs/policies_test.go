@@ -113,6 +113,9 @@ func TestEveryPolicyHasItsFacts(t *testing.T) {
 					t.Errorf("%s: config %q does not name it", id, f.Config)
 				}
 			}
+			if info.Source != "" && f.Exact == noPaper {
+				t.Errorf("%s has a source, %q: it is not %q", id, info.Source, noPaper)
+			}
 			if results, _, _ := strings.Cut(f.Results, "#"); results != "" {
 				read(t, "docs/"+results)
 			}

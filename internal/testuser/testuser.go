@@ -7,6 +7,7 @@ import (
 	"testing"
 )
 
+// Ordinary skips the test where the superuser runs it, who opens every file: this system cannot open files as another user.
 func Ordinary(t testing.TB, _ string) {
 	t.Helper()
 	if os.Geteuid() == 0 {

@@ -69,6 +69,7 @@ type ForeignError struct {
 	Self int // id of the user of this process
 }
 
+// Error words whose process is at the other end, by the ids of the users.
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("the other end belongs to user %d, not to user %d", e.User, e.Self)
 }

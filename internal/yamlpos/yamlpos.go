@@ -136,7 +136,7 @@ func child(n *yaml.Node, step string) (at, value *yaml.Node) {
 // SyntaxError is why a text cannot be read as YAML.
 type SyntaxError struct {
 	Text  string // in one piece
-	Lines []Line // the same by lines; one without a number where none is known
+	Lines []Line // what is wrong, line by line; one without a number where none is known
 }
 
 // Line is what is wrong with a line.
@@ -146,6 +146,7 @@ type Line struct {
 	Text string
 }
 
+// Error words all that is wrong, with the lines as far as they are known.
 func (e *SyntaxError) Error() string { return e.Text }
 
 var numbered = regexp.MustCompile(`line (\d+): (.*)`)

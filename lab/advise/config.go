@@ -78,6 +78,7 @@ func (a *Advice) Evidence() []string {
 	return append(list, "Policies knew the work of a job from the source "+a.Declared.String())
 }
 
+// String words where the declared work came from, and why.
 func (t DeclaredWork) String() string {
 	source := t.Source
 	if t.Source == workload.EstimateNoisy {

@@ -99,6 +99,7 @@ func metricNamed(name string) (string, error) {
 	return "", errors.New(name + " is the end of several metrics; write one of " + strings.Join(ends, ", "))
 }
 
+// String words the limit as a user writes it, such as jct_seconds.p99<=3600.
 func (l Limit) String() string {
 	sign := ">"
 	if l.Below {

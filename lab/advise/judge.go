@@ -42,7 +42,7 @@ type Advice struct {
 
 // Comparison is one composition against another over the same windows. Changes are fractions.
 type Comparison struct {
-	Windows      int            `json:"windows"`        // windows compared
+	Windows      int            `json:"windows"`        // number of windows that were compared
 	Change       metrics.Number `json:"change"`         // geometric mean of the ratios, less one
 	Low          metrics.Number `json:"low"`            // of the 95 % interval of Change; null for fewer than five windows
 	High         metrics.Number `json:"high"`           // upper end of the 95 % interval of Change

@@ -35,7 +35,7 @@ type Result struct {
 	Base   *Side    // runs that the others are compared with
 	Others []Other  // each of the other sides
 	Axes   []string // of studies; rows have an item of each
-	Rows   []Row    // by metric
+	Rows   []Row    // differences by metric
 }
 
 // Other is what one side comes to against the base.
@@ -60,7 +60,7 @@ type Ends struct {
 // JobChange is a job whose completion time changed.
 type JobChange struct {
 	Run, Name   string  // label of the pair of runs, and name of the job
-	Base, Other float64 // seconds
+	Base, Other float64 // seconds in each of the two runs
 }
 
 // Change is how much longer the job took, in seconds.

@@ -35,9 +35,9 @@ type Side struct {
 // Run is one run of a side.
 type Run struct {
 	Label       string           // how tables name the run
-	Summary     *metrics.Summary // its summary.json
+	Summary     *metrics.Summary // content of summary.json of the run
 	Jobs        []metrics.Job    // nil when they were not written
-	Seed        uint64           // its seed
+	Seed        uint64           // seed of the run
 	Inputs      []quartet.Digest // digests of its input files
 	Plugins     []quartet.Plugin // plugins that took part
 	Version     string           // of the program

@@ -17,7 +17,7 @@ import (
 // Run is what the files of a run hold about its timeline.
 type Run struct {
 	Name  string                // name of the run
-	Jobs  []metrics.Job         // by JobID
+	Jobs  []metrics.Job         // jobs of the run, by JobID
 	Stays []timeline.Stay       // who held which devices when
 	Nodes []timeline.NodeHealth // health of nodes over time
 	Usage []timeline.Usage      // empty when the run did not write it

@@ -59,7 +59,7 @@ type Line struct {
 	X, Y      []float64 // coordinates of the points, in the units of the axes
 	Low, High []float64 // ends of the interval at each point; nil for none
 	Step      bool      // values hold until the next point
-	Points    bool      // points only
+	Points    bool      // only points are drawn, without a line through them
 	Hollow    bool      // of another's making: published points
 	Colour    int       // index in the palette
 }

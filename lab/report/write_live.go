@@ -109,9 +109,10 @@ func FactsOf(dir string) [4]string {
 
 // A Document is what is reported on.
 type Document interface {
+	// Write writes the page, in HTML.
 	Write(w io.Writer) error
 	Notes() []string   // what is wrong with it, a sentence each
-	Figures() []Figure // for papers
+	Figures() []Figure // figures of the page, as files for papers
 }
 
 // Write writes the page.

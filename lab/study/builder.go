@@ -14,7 +14,7 @@ import (
 type Builder struct {
 	Name     string   // name of the study
 	Base     []string // config files that every run begins with
-	Sets     []string // path=value
+	Sets     []string // assignments path=value of flags
 	Seeds    int      // replicates of each cell
 	Baseline string   // scheduler; the first where it is empty
 

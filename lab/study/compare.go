@@ -27,7 +27,7 @@ type Comparison struct {
 	BaselineMean float64 // NaN without a baseline
 	Known        bool    // there is a comparison
 	stats.Paired
-	Holm  float64 // P, corrected
+	Holm  float64 // P corrected for several comparisons by Holm's method
 	Looks int     // how often the intervals were looked at, with seeds added in between
 	Level float64 // of the intervals
 

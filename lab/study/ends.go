@@ -23,8 +23,8 @@ func ofPair(metric string) bool { return slices.Contains(PairMetrics, metric) }
 
 // Ended is a run that is over: its summary and its jobs, nil where they are not known.
 type Ended struct {
-	Summary *metrics.Summary // its summary
-	Jobs    []metrics.Job    // its jobs
+	Summary *metrics.Summary // content of summary.json of the run
+	Jobs    []metrics.Job    // jobs of the run
 }
 
 // Ends says how the same jobs ended in two runs, the baseline first.

@@ -12,7 +12,7 @@ import (
 // Shards are the parts of a study that an engine runs.
 type Shards struct {
 	Name         string   // of the study
-	Study        string   // its file
+	Study        string   // path of the file of the study
 	Rename       bool     // the name is another than that of its file
 	Plugins      []string // folders with plugins
 	Out          string   // folder of studies

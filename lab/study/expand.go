@@ -22,7 +22,7 @@ var nan = math.NaN()
 // Run is one run of a study: a cell and a replicate.
 type Run struct {
 	Items     []int  // of each axis
-	Replicate int    // from 1
+	Replicate int    // number of the replicate, from 1
 	Seed      uint64 // seed of the simulation
 	Hash      string // of everything that the run depends on but for its input files
 

@@ -29,7 +29,7 @@ type Study struct {
 	Seeds    Seeds       // replicates of each cell
 	Compared int         // axis whose items are compared
 	Baseline int         // item of that axis that the others are compared with; -1 for none
-	Metrics  []string    // of stats.csv
+	Metrics  []string    // metrics that stats.csv has
 	Write    []string    // files of every run that are kept besides jobs.csv, such as usage
 	Points   []Published // published figures to compare with
 
@@ -41,7 +41,7 @@ type Study struct {
 // Axis is one way in which the runs of a study differ.
 type Axis struct {
 	Name  string // name of the axis
-	Items []Item // its values
+	Items []Item // values of the axis
 }
 
 // Item is one place on an axis.

@@ -40,7 +40,7 @@ type Record struct {
 	Summary     *metrics.Summary `json:"summary,omitempty"` // nil when the run failed
 	Inputs      []quartet.Digest `json:"inputs,omitempty"`  // digests of its input files
 	Plugins     []quartet.Plugin `json:"plugins,omitempty"` // plugins that took part
-	Config      string           `json:"config,omitempty"`  // resolved, YAML
+	Config      string           `json:"config,omitempty"`  // resolved config, in YAML
 
 	// Digests are the SHA-256 of what is kept of jobs.csv and of others, by name.
 	Digests map[string]string `json:"digests,omitempty"`

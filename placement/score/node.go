@@ -22,7 +22,7 @@ func (s TypeSet) Allows(t core.AcceleratorID) bool { return s == 0 || s>>uint(t)
 
 // Task is what is placed: all of it on one node. Tasks that are equal share their cached scores.
 type Task struct {
-	CPU    int64 // thousandths
+	CPU    int64 // thousandths of a CPU core
 	Memory int64 // any unit, that of the nodes
 	// Devices is how many devices the task takes a part of.
 	Devices int32
@@ -60,7 +60,7 @@ func (t *Task) milli() int64 { return int64(t.Devices) * int64(t.Milli) }
 
 // Node is what is left of a node.
 type Node struct {
-	CPU int64 // thousandths
+	CPU int64 // thousandths of a CPU core
 	// Memory is what is left of the memory, in the unit of the tasks.
 	Memory int64
 	Left   []int32 // thousandths of each device; at most core.MaxDevicesPerNode of them

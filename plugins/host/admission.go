@@ -97,7 +97,7 @@ func (a curveAdmitter) AdmitCandidates(ctx context.Context, v *core.View, admitt
 	if !errors.Is(err, errUseFallback) {
 		return verdicts, err
 	}
-	if curves, looks := a.fallback.(core.CurveAdmitter); looks {
+	if curves := core.AbilitiesOf(a.fallback).CurveAdmitter; curves != nil {
 		return curves.AdmitCandidates(ctx, v, admitted, waiting)
 	}
 	return a.fallback.Admit(ctx, v, a.jobs)
@@ -141,7 +141,7 @@ func (a *admitter) review(ctx context.Context, v *core.View, reported []*core.Jo
 	if !errors.Is(err, errUseFallback) {
 		return verdicts, err
 	}
-	if r, reviews := a.fallback.(core.Reviewer); reviews {
+	if r := core.AbilitiesOf(a.fallback).Reviewer; r != nil {
 		return r.Review(ctx, v, reported)
 	}
 	return nil, nil

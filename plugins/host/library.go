@@ -177,7 +177,7 @@ func reach[S any](l *Library, b Binary, t Terms, typeName string, config map[str
 		return b.Session(ctx, c)
 	}
 	stage, err = Reach(l.ctx, spec)
-	if closer, ok := any(stage).(io.Closer); ok { // of one that was not reached, closing does nothing
+	if closer := core.AbilitiesOf(stage).Closer; closer != nil { // of one that was not reached, closing does nothing
 		l.stages = append(l.stages, closer)
 	}
 	return stage, err

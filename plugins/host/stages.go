@@ -61,7 +61,7 @@ func (w *worker) standingOf(fallback any) core.Standing {
 	if !w.usingFallback {
 		return w.standing
 	}
-	if steady, ok := fallback.(core.Steady); ok {
+	if steady := core.AbilitiesOf(fallback).Steady; steady != nil {
 		return steady.Standing()
 	}
 	return core.Standing{UntilSeconds: math.Inf(-1)}
@@ -101,7 +101,7 @@ func (a *allocator) GapRatio() float64 {
 	if !a.usingFallback {
 		return a.gap
 	}
-	if certifier, ok := a.fallback.(core.Certifier); ok {
+	if certifier := core.AbilitiesOf(a.fallback).Certifier; certifier != nil {
 		return certifier.GapRatio()
 	}
 	return math.NaN()
@@ -178,7 +178,7 @@ func (e *elasticity) Ended(ctx context.Context, v *core.View, jobs []*core.Job) 
 		return answer.GetResync(), answer.GetStanding(), err
 	})
 	if errors.Is(err, errUseFallback) {
-		if h, learns := e.fallback.(core.Historian); learns {
+		if h := core.AbilitiesOf(e.fallback).Historian; h != nil {
 			return h.Ended(ctx, v, jobs)
 		}
 		return nil

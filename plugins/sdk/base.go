@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 
@@ -27,8 +26,9 @@ type server struct {
 	log        *slog.Logger
 	channel    bool // calls are taken over it, too
 
-	mu     sync.Mutex // one call at a time, as in process
-	policy any        // the component; nil before Configure
+	mu     sync.Mutex     // one call at a time, as in process
+	policy any            // the component; nil before Configure
+	can    core.Abilities // of the policy
 	view   wire.Copy
 	lists  lists
 }
@@ -187,7 +187,7 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.policy, s.view = policy, wire.Copy{}
+	s.policy, s.can, s.view = policy, core.AbilitiesOf(policy), wire.Copy{}
 	s.lists = newLists()
 	answer.Exchange, answer.Channel = true, s.channel && q.GetChannel()
 	wire.AbilitiesOf(policy).Report(answer)
@@ -217,7 +217,7 @@ func (s *server) closePolicy() {
 		return
 	}
 	defer s.mu.Unlock()
-	if c, ok := s.policy.(io.Closer); ok {
+	if c := s.can.Closer; c != nil {
 		if err := c.Close(); err != nil {
 			s.log.Error("the policy did not close", "error", err)
 		}

@@ -26,9 +26,13 @@ import (
 // Factory is a core.Factory of a stage: of core.Admitter, core.Allocator, core.Placer, core.Elasticity or
 // core.ClusterScaler.
 type Factory interface {
+	// Fields describes the settings of the component.
 	Fields() []core.Field
+	// Schema is the JSON schema of its settings.
 	Schema() map[string]any
+	// Needs lists the capabilities that the component needs when it is configured so.
 	Needs(config any) []core.Capability
+	// Decode makes a config of settings, and reports every problem of them.
 	Decode(raw map[string]any) (config any, problems core.Diagnostics)
 }
 

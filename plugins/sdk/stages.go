@@ -47,11 +47,10 @@ func begin[S any](s *server, u *stagev1.ViewUpdate) (policy S, resync bool, err 
 }
 
 func (s *server) standing() *stagev1.Standing {
-	steady, ok := s.policy.(core.Steady)
-	if !ok {
+	if s.can.Steady == nil {
 		return nil
 	}
-	standing := steady.Standing()
+	standing := s.can.Steady.Standing()
 	return &stagev1.Standing{UntilSeconds: standing.UntilSeconds, IfSeated: int32(standing.IfSeated)}
 }
 
@@ -90,19 +89,18 @@ func (s admission) Admit(ctx context.Context, q *stagev1.AdmitRequest) (*stagev1
 func (s admission) Review(ctx context.Context, q *stagev1.ReviewRequest) (*stagev1.ReviewResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	policy, resync, err := begin[core.Admitter](s.server, q.GetView())
+	_, resync, err := begin[core.Admitter](s.server, q.GetView())
 	if err != nil || resync {
 		return &stagev1.ReviewResponse{Resync: resync}, err
 	}
-	reviewer, reviews := policy.(core.Reviewer)
-	if !reviews {
+	if s.can.Reviewer == nil {
 		return nil, status.Error(codes.FailedPrecondition, "the policy does not review jobs")
 	}
 	jobs, err := s.jobs(wire.JobsFrom(q.GetReported()))
 	if err != nil {
 		return nil, err
 	}
-	verdicts, err := reviewer.Review(ctx, &s.view.View, jobs)
+	verdicts, err := s.can.Reviewer.Review(ctx, &s.view.View, jobs)
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +109,7 @@ func (s admission) Review(ctx context.Context, q *stagev1.ReviewRequest) (*stage
 
 // verdicts asks a policy, by the curves of the jobs if it looks at them.
 func (s admission) verdicts(ctx context.Context, policy core.Admitter, jobs []*core.Job) ([]core.Verdict, error) {
-	curves, looks := policy.(core.CurveAdmitter)
-	if !looks {
+	if s.can.CurveAdmitter == nil {
 		return policy.Admit(ctx, &s.view.View, jobs)
 	}
 	if err := s.responded(s.view.Candidates); err != nil {
@@ -125,7 +122,7 @@ func (s admission) verdicts(ctx context.Context, policy core.Admitter, jobs []*c
 	if err := s.responded(waiting); err != nil {
 		return nil, err
 	}
-	return curves.AdmitCandidates(ctx, &s.view.View, s.view.Candidates, waiting)
+	return s.can.CurveAdmitter.AdmitCandidates(ctx, &s.view.View, s.view.Candidates, waiting)
 }
 
 // responded fails for a job whose response the host did not send.
@@ -172,17 +169,16 @@ func (s allocation) Allocate(ctx context.Context, q *stagev1.AllocateRequest) (*
 	}
 	steps, inserted := s.lists.grantsOut.Encode(grants)
 	return &stagev1.AllocateResponse{
-		Edit: &stagev1.Edit{Steps: steps}, Grants: wire.Grants(inserted), Standing: s.standing(), GapRatio: gapOf(policy),
+		Edit: &stagev1.Edit{Steps: steps}, Grants: wire.Grants(inserted), Standing: s.standing(), GapRatio: s.gap(),
 	}, nil
 }
 
-// gapOf is what a policy certifies of its last answer; nil for nothing.
-func gapOf(policy core.Allocator) *float64 {
-	certifier, ok := policy.(core.Certifier)
-	if !ok {
+// gap is what the policy certifies of its last answer; nil for nothing.
+func (s *server) gap() *float64 {
+	if s.can.Certifier == nil {
 		return nil
 	}
-	gap := certifier.GapRatio()
+	gap := s.can.Certifier.GapRatio()
 	return &gap
 }
 
@@ -229,8 +225,8 @@ func (s elasticity) Respond(ctx context.Context, q *stagev1.RespondRequest) (*st
 	if err != nil || resync {
 		return &stagev1.RespondResponse{Resync: resync}, err
 	}
-	if historian, learns := policy.(core.Historian); learns && len(ended) > 0 {
-		if err := historian.Ended(ctx, &s.view.View, ended); err != nil {
+	if s.can.Historian != nil && len(ended) > 0 {
+		if err := s.can.Historian.Ended(ctx, &s.view.View, ended); err != nil {
 			return nil, err
 		}
 	}

@@ -33,48 +33,48 @@ type abilityRow struct {
 	by      string        // name of the interface of package core that gives it to a policy in Go; empty for what the SDK does for every policy
 	field   string        // of ConfigureResponse, which reports it
 	meaning string        // of the field, as docs/plugin-protocol.md has it, in Markdown
-	has     func(policy any) bool
+	has     func(can *core.Abilities) bool
 }
 
 // abilityTable lists every ability, in their order. It is the only list of them: what the SDK reports, what the host reads from a
 // plugin or finds in a built-in policy, and the rows of docs/plugin-protocol.md follow from it.
 func abilityTable() []abilityRow {
-	always := func(any) bool { return true }
+	always := func(*core.Abilities) bool { return true }
 	return []abilityRow{
 		{
 			LearnsFromEnds, stagev1.Stage_STAGE_ELASTICITY, interfaceName[core.Historian](), "ends",
 			"an elasticity that learns from how jobs end: `Respond` then reports them in `ended`; false when left out",
-			implements[core.Historian],
+			func(can *core.Abilities) bool { return can.Historian != nil },
 		},
 		{
 			UsesCurves, stagev1.Stage_STAGE_ADMISSION, interfaceName[core.CurveAdmitter](), "curves",
 			"an admission that looks at what jobs do with accelerators: the view then holds the `response` of the admitted jobs and of those " +
 				"that it is asked about, as it does for an allocation; false when left out",
-			implements[core.CurveAdmitter],
+			func(can *core.Abilities) bool { return can.CurveAdmitter != nil },
 		},
 		{
 			KeepsDeadlines, stagev1.Stage_STAGE_ADMISSION, interfaceName[core.Promiser](), "promises",
 			"an admission that admits a job with a deadline only if the deadline will be met: a deadline that such a job misses counts as a " +
 				"broken promise; false when left out",
-			func(policy any) bool { p, ok := policy.(core.Promiser); return ok && p.Promises() },
+			(*core.Abilities).Promises,
 		},
 		{
 			ReviewsJobs, stagev1.Stage_STAGE_ADMISSION, interfaceName[core.Reviewer](), "reviews",
 			"an admission that is also asked by [`Review`](#admissionservice); false when left out",
-			implements[core.Reviewer],
+			func(can *core.Abilities) bool { return can.Reviewer != nil },
 		},
 		{
 			FollowsReports, stagev1.Stage_STAGE_ELASTICITY, interfaceName[core.ReportFollower](), "follows_reports",
 			"an elasticity that may answer otherwise once a job has reported: reports then start rounds; false when left out. `Respond` is " +
 				"asked about jobs that reported in any case",
-			func(policy any) bool { f, ok := policy.(core.ReportFollower); return ok && f.FollowsReports() },
+			(*core.Abilities).FollowsReports,
 		},
 		{
 			GuaranteesTiers, stagev1.Stage_STAGE_ALLOCATION, interfaceName[core.Guarantor](), "guarantees",
 			"an allocation that guarantees tiers: the parts of the device time they request that `premium`, `standard` and `basic` jobs are " +
 				"guaranteed, in this order, each from 0 to 1. The [summary](outputs.md) judges hours by them; without, by those of " +
 				"`gpu_fraction`, 0.95, 0.7 and 0",
-			implements[core.Guarantor],
+			func(can *core.Abilities) bool { return can.Guarantor != nil },
 		},
 		{
 			KnowsChanges, stagev1.Stage_STAGE_UNSPECIFIED, "", "changing",
@@ -93,8 +93,6 @@ func abilityTable() []abilityRow {
 }
 
 func interfaceName[I any]() string { return reflect.TypeFor[I]().Name() }
-
-func implements[I any](policy any) bool { _, ok := policy.(I); return ok }
 
 // Abilities are those of one component. The zero value has none.
 type Abilities struct {
@@ -117,11 +115,12 @@ func (a Abilities) Has(x Ability) bool { return a.set[x] }
 
 // AbilitiesOf finds out what a policy in this process can do.
 func AbilitiesOf(policy any) (a Abilities) {
+	can := core.AbilitiesOf(policy)
 	for _, row := range abilityTable() {
-		a.set[row.ability] = row.has(policy)
+		a.set[row.ability] = row.has(&can)
 	}
-	if g, ok := policy.(core.Guarantor); ok {
-		guarantees := g.Guarantees()
+	if can.Guarantor != nil {
+		guarantees := can.Guarantor.Guarantees()
 		a.Guarantees = &guarantees
 	}
 	return a

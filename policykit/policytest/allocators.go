@@ -14,8 +14,11 @@ import (
 
 // TB is the part of testing.TB and rapid.TB that the helpers use.
 type TB interface {
+	// Helper marks the function that calls it as a helper: failures are reported where that is called.
 	Helper()
+	// Errorf reports a failure; the test goes on.
 	Errorf(format string, args ...any)
+	// Fatal reports a failure and ends the test.
 	Fatal(args ...any)
 }
 
@@ -88,8 +91,8 @@ func Runs(replicas int) *coretest.JobBuilder {
 // StandsUntil returns how long the last answer of an allocator stands, the jobs of the view being as the round left them.
 func StandsUntil(t TB, policy core.Allocator, v *core.View, grants []core.Grant) float64 {
 	t.Helper()
-	steady, ok := policy.(core.Steady)
-	if !ok {
+	steady := core.AbilitiesOf(policy).Steady
+	if steady == nil {
 		t.Fatal("the policy does not say how long its answer stands")
 	}
 	standing := steady.Standing()

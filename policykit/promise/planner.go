@@ -8,7 +8,7 @@ import (
 
 // Piece is a number of replicas from a moment to another, in seconds.
 type Piece struct {
-	From, To float64 // seconds
+	From, To float64 // first and last moment, in seconds
 	// Replicas is how many devices are held meanwhile.
 	Replicas int
 }

@@ -17,7 +17,7 @@ const mostRungs = 64
 // Ladder is where rungs are: at First, First × Eta, First × Eta² and so on below Most. The result of a trial at a rung is its first report at or after that step, so that
 // one report may be the result at several.
 type Ladder struct {
-	First float64 // above 0
+	First float64 // step of the first rung, above 0
 	Eta   float64 // 2 or more: of the results at a rung the best 1/Eta go on
 	Most  float64 // the step that a trial is to come to at most; 0 for none
 	// Goal says which values are better.

@@ -45,6 +45,7 @@ const (
 
 var actionNames = [...]string{"continue", "wait", "stop"}
 
+// String returns the action in words, such as "go on".
 func (a Action) String() string { return actionNames[min(int(a), len(actionNames)-1)] }
 
 // Decision is what is to become of a trial, and by what.

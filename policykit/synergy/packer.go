@@ -25,7 +25,7 @@ import (
 // Mode is how CPUs and memory are divided.
 type Mode uint8
 
-// The modes.
+// The modes of giving jobs CPUs and memory.
 const (
 	Fair Mode = iota
 	Greedy

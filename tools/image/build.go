@@ -26,7 +26,7 @@ type About struct {
 // Binary is a static program for a platform, such as linux/amd64.
 type Binary struct {
 	Platform string // operating system and architecture, such as linux/amd64
-	Content  []byte // the program
+	Content  []byte // bytes of the program
 }
 
 // user is nobody's: it owns no file of the image, and needs none.

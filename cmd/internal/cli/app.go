@@ -33,13 +33,13 @@ const (
 type App struct {
 	Stdout     io.Writer      // takes the data
 	Stderr     io.Writer      // takes everything else
-	Engine     cluster.Engine // reaches Kubernetes
+	Engine     cluster.Engine // reaches Kubernetes; nil in the program without it
 	Format     render.Format  // of the data on Stdout
 	YAMLAsked  bool           // the data is asked for as YAML: it is made as JSON, and translated
-	NoColor    bool           // --no-color
+	NoColor    bool           // flag --no-color: output is without colours
 	Quiet      bool           // --quiet: no progress and no notes
 	ByCalendar bool           // moments are in Unix time: those of a Kubernetes cluster
-	PluginDirs []string       // --plugin-dir
+	PluginDirs []string       // flag --plugin-dir: folders in which plugins are looked for
 	Logs       LogFlags       // what is logged to Stderr
 	Understood bool           // the command line was understood: an error from here on is not one of usage
 

@@ -18,8 +18,8 @@ import (
 
 // ConfigFlags are the flags that choose and change a config.
 type ConfigFlags struct {
-	Files []string       // --file
-	Sets  []string       // --set
+	Files []string       // flag --file: paths of configs; later ones override earlier ones
+	Sets  []string       // flag --set: assignments path=value
 	Flags []configs.Flag // what other flags of the command set
 	Usual string         // embedded config that is taken when none is given; "" for the default
 }

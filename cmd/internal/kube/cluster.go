@@ -27,7 +27,7 @@ type Access struct {
 
 // Options are what a cluster is opened with besides.
 type Options struct {
-	Now   func() time.Time                     // clock
+	Now   func() time.Time                     // clock that tells the present moment
 	After func(time.Duration) <-chan time.Time // timer of that clock
 	Note  func(format string, args ...any)     // informs the user; nil for nobody
 	Image string                               // that the jobs of job files run; empty for none

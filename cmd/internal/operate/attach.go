@@ -18,26 +18,26 @@ import (
 
 // operate lets people watch a run on real machines and give it orders.
 func (a *app) operate(s quartet.Session, run *liveRun) (_ quartet.Attachment, err error) {
-	machine, operable := s.OpenedBackend.(backend.Operated)
-	if !operable {
+	can := backend.AbilitiesOf(s.OpenedBackend)
+	if can.Operated == nil {
 		return quartet.Attachment{}, errors.New("the backend takes no orders")
 	}
 	log := a.Logger()
 	watched := metrics.Run{Name: s.Config.Name, Seed: s.Config.Seed, Wall: s.Stopwatch, Troubles: s.Troubles, Tuning: s.Tuning}
-	if clock, ticks := s.OpenedBackend.(backend.Ticking); ticks {
-		watched.Now = clock.Present
+	if can.Clock != nil {
+		watched.Now = can.Clock.Present
 	}
 	health := exposition.NewHealth(s.Stopwatch, exposition.Patience)
 	live, board := metrics.NewLive(s.Collector, watched), control.NewBoard(s.Cluster)
-	run.outlets.connect(board, live, s.OpenedBackend)
+	run.outlets.connect(board, live, can.Forecasts)
 	stopMetrics := run.metrics.serve(exposition.Source{Snapshot: live.Snapshot, Health: health, Build: buildOf(cli.ReadBuild()), Log: log})
-	server, err := run.serve.serve(s.State, machine, board, soFarOf(live), log)
+	server, err := run.serve.serve(s.State, can.Operated, board, soFarOf(live), log)
 	if err != nil {
 		stopMetrics()
 		return quartet.Attachment{}, err
 	}
 	return quartet.Attachment{
-		Backend:   health.Watch(s.Backend, replayingOf(machine)),
+		Backend:   health.Watch(s.Backend, replayingOf(can)),
 		Observers: []core.Observer{live, board, &roundLog{log, health.Ready}},
 		Finish:    live.Finish,
 		Stop: func() {
@@ -73,11 +73,11 @@ func soFarOf(live *metrics.Live) control.SoFar {
 }
 
 // replayingOf reports whether the next round of a backend is one of an earlier scheduler; nil when it repeats none.
-func replayingOf(b any) func() bool {
-	if r, repeats := b.(interface{ Replaying() bool }); repeats {
-		return r.Replaying
+func replayingOf(can backend.Abilities) func() bool {
+	if can.CatchingUp == nil {
+		return nil
 	}
-	return nil
+	return can.CatchingUp.Replaying
 }
 
 func closeServer(s *control.Server, log *slog.Logger) {

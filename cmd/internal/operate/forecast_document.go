@@ -15,7 +15,7 @@ const forecastSchema = "quartet.forecast/v1"
 type ForecastFile struct {
 	Schema      string          `json:"schema"`      // form of the document and its version
 	AtSeconds   float64         `json:"at_seconds"`  // moment of the forecast, in seconds since the start of the run
-	Draws       int             `json:"draws"`       // simulated futures
+	Draws       int             `json:"draws"`       // number of simulated futures
 	BandRatio   float64         `json:"band_ratio"`  // part of the futures that is inside a band, 0 to 1
 	Calibration calibrationFile `json:"calibration"` // how often earlier bands were right
 	Notes       []string        `json:"notes"`       // what the forecast rests on

@@ -26,11 +26,10 @@ type forecastOutlets struct {
 }
 
 // connect sets what reports forecasts from now on.
-func (f *forecastOutlets) connect(b *control.Board, l *metrics.Live, runs core.Backend) {
+func (f *forecastOutlets) connect(b *control.Board, l *metrics.Live, reporter backend.ForecastReporter) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.board, f.live = b, l
-	f.reporter, _ = runs.(backend.ForecastReporter)
+	f.board, f.live, f.reporter = b, l, reporter
 }
 
 // publish reports a forecast everywhere.

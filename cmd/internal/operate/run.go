@@ -154,7 +154,7 @@ func (f *runFlags) loadLive(ctx context.Context, a *app) (*configs.Config, error
 	if err != nil {
 		return nil, err
 	}
-	_, live := opener.(backend.Durable)
+	live := backend.OpenerAbilitiesOf(opener).Durable != nil
 	if live && !f.discover && !f.sped {
 		return c, nil
 	}

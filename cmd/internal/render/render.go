@@ -35,6 +35,7 @@ const (
 // Formats lists the formats in the order of the help.
 var Formats = []string{string(Text), string(Wide), string(JSON), string(YAML), string(CSV), string(Markdown)}
 
+// String returns the format as the user writes it, such as "json".
 func (f *Format) String() string { return string(*f) }
 
 // Type names the flag's value in the help.
@@ -51,8 +52,8 @@ func (f *Format) Set(name string) error {
 
 // Column is the name of a column, which is also the key of its values in JSON.
 type Column struct {
-	Name    string // heading
-	Numeric bool   // right-aligned
+	Name    string // heading of the column
+	Numeric bool   // values are right-aligned
 	Wide    bool   // only in the formats for programs and with Wide
 	// Drop says how soon the column is left out where the terminal is too narrow: higher numbers first, 0 never.
 	Drop int

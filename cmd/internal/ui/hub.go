@@ -20,14 +20,17 @@ import (
 
 // A Watch is the source of a run that goes on.
 type Watch interface {
+	// State asks for the jobs that have not ended, and for the nodes.
 	State(ctx context.Context) (*State, error)
+	// Job asks for what `quartet explain` shows of a job, by its name.
 	Job(ctx context.Context, name string) (*Details, error)
+	// SoFar asks for the files that are written when the run ends, as of now.
 	SoFar(ctx context.Context) (*report.SoFar, error)
 }
 
 // State is what a scheduler says of its run at a moment.
 type State struct {
-	Now     float64  `json:"now"`     // seconds
+	Now     float64  `json:"now"`     // moment in seconds of the run
 	Used    int      `json:"used"`    // devices that jobs hold
 	Ready   int      `json:"ready"`   // devices of ready nodes
 	Devices int      `json:"devices"` // devices of all nodes
@@ -42,7 +45,7 @@ type State struct {
 type Details struct {
 	Error     string      `json:"error,omitempty"` // why nothing is known; empty where something is
 	Facts     [][2]string `json:"facts"`           // name and value
-	Decisions [][2]any    `json:"decisions"`       // seconds, what
+	Decisions [][2]any    `json:"decisions"`       // moment in seconds, and what was decided
 }
 
 // isLive reports whether the scheduler of a folder takes calls. One that ends removes its socket when its results are written.

@@ -3,13 +3,13 @@ package backendtest
 import (
 	"context"
 	"errors"
-	"io"
 	"math"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 )
 
 var checks = []check{
@@ -351,8 +351,8 @@ func keepsCapabilities(t testing.TB, h *Harness) {
 
 func closesTwice(t testing.TB, h *Harness) {
 	s := open(t, h, Job{Seconds: Endless})
-	c, ok := s.backend.(io.Closer)
-	if !ok {
+	c := backend.AbilitiesOf(s.backend).Closer
+	if c == nil {
 		t.Skip("this backend has no Close")
 	}
 	s.submitted(1)

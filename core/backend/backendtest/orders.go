@@ -38,8 +38,8 @@ type operated struct {
 func operate(t testing.TB, h *Harness) *operated {
 	t.Helper()
 	s := openWorld(t, h, World{Open: true})
-	b, ok := s.backend.(backend.Operated)
-	if !ok || h.File == nil {
+	b := backend.AbilitiesOf(s.backend).Operated
+	if b == nil || h.File == nil {
 		t.Skip("this backend is not backend.Operated")
 	}
 	return &operated{s, b}
@@ -108,8 +108,8 @@ func submits(t testing.TB, h *Harness) {
 
 func isDriven(t testing.TB, h *Harness) {
 	o := operate(t, h)
-	b, driven := o.backend.(backend.Driven)
-	if !driven {
+	b := backend.AbilitiesOf(o.backend).Driven
+	if b == nil {
 		t.Skip("this backend is not backend.Driven")
 	}
 	file := h.File(t, h.scaled([]Job{{Name: "one", Seconds: Endless}, {Name: "two", Seconds: Endless}, {Name: "three", Seconds: 1}}))

@@ -54,7 +54,7 @@ func (s *session) scale(nodes int, remove ...core.NodeID) {
 	s.Helper()
 	for range 2 {
 		t := []core.PoolTarget{{Pool: "p", Nodes: nodes, Remove: slices.Clone(remove)}}
-		if err := s.backend.(core.Scaling).Scale(context.Background(), s.round, t); err != nil {
+		if err := backend.AbilitiesOf(s.backend).Scaling.Scale(context.Background(), s.round, t); err != nil {
 			s.Fatalf("scale to %d nodes: %v", nodes, err)
 		}
 	}
@@ -253,7 +253,7 @@ func takesOverPools(t testing.TB, h *Harness) {
 			if err := s.backend.Apply(context.Background(), seen.Decided.Changes); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.backend.(core.Scaling).Scale(context.Background(), s.round+1, []core.PoolTarget{{Pool: "p", Nodes: 2}}); err != nil {
+			if err := backend.AbilitiesOf(s.backend).Scaling.Scale(context.Background(), s.round+1, []core.PoolTarget{{Pool: "p", Nodes: 2}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -317,7 +317,7 @@ func runsPools(t testing.TB, h *Harness) {
 	p := core.NewPipeline(s.cluster, stages, core.PipelineOptions{
 		Rounds:    core.RoundOptions{OnEvents: true, IntervalSeconds: h.UnitSeconds},
 		Observers: []core.Observer{told},
-		Scaling:   s.backend.(core.Scaling),
+		Scaling:   backend.AbilitiesOf(s.backend).Scaling,
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -41,7 +41,7 @@ func (d Device) Type() string {
 
 // Found is what a search came to.
 type Found struct {
-	Devices []Device // by index
+	Devices []Device // all that were found, in the order of their indices
 	Source  string   // what reported them; empty without a driver
 	Reason  string   // why there are none; empty when there are some
 }
@@ -49,7 +49,7 @@ type Found struct {
 // Group is the devices of one type.
 type Group struct {
 	Type    string   // accelerator type, as Device.Type names it
-	Devices []Device // by index
+	Devices []Device // those of the group, in the order of their indices
 }
 
 // Groups sorts the devices that can be scheduled by type, types in the order of their first device.

@@ -65,7 +65,7 @@ type era struct {
 // left, which nobody knows of real jobs.
 type Event struct {
 	ID          uint64           `json:",omitzero"` // number under which it may be delivered again; 0 where events are delivered once
-	Kind        core.EventKind   // what happened
+	Kind        core.EventKind   // what happened to the job or node
 	AtSeconds   float64          // when it happened, in seconds of the run
 	Job         core.JobID       // that it is about; 0 also for an event of a node
 	Node        core.NodeID      `json:",omitzero"`  // that it is about; 0 also for an event of a job
@@ -80,7 +80,7 @@ type Event struct {
 	Gradients   core.Gradients   `json:",omitzero"`  // statistics of gradients that the job reported
 	Metric      string           `json:",omitzero"`  // name of the metric that the job reported
 	Step        float64          `json:",omitzero"`  // of the training at which Value was computed
-	Value       float64          `json:",omitzero"`  // of Metric
+	Value       float64          `json:",omitzero"`  // value that was reported of Metric
 	Unusable    core.DeviceSet   `json:",omitzero"`  // devices of the node that cannot be used
 	Seats       []core.Seat      `json:",omitempty"` // that a job has left, or that it let go of
 	Added       *core.AddedNode  `json:",omitempty"` // the node that joined

@@ -35,7 +35,7 @@ func (l *Log) Hold(pending *Seen) (*Held, error) {
 	return &Held{m, pending}, nil
 }
 
-// Release lets go.
+// Release lets go of the records, which are not read afterwards.
 func (h *Held) Release() error { return h.moment.Release() }
 
 // Write writes the snapshot and lets go.

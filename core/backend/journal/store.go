@@ -33,6 +33,7 @@ type Records interface {
 // Writable are records that are written.
 type Writable interface {
 	Records
+	// Put writes the record of a key in a bucket, in the place of an earlier one.
 	Put(bucket, key string, record []byte) error
 	// Clear removes every record of every bucket.
 	Clear() error
@@ -41,6 +42,7 @@ type Writable interface {
 // Moment is records as they were at a moment, until it is released.
 type Moment interface {
 	Records
+	// Release lets go of the records, which are not read afterwards.
 	Release() error
 }
 

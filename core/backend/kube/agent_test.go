@@ -213,7 +213,7 @@ func isWorld(generation int64) func(agent.ToJob) bool {
 // checkpoint holds.
 func TestElasticJob(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
+	r := newRig(t, sharedOrStandIn(t))
 	r.talking()
 	r.submit("train", asked{replicas: 1, max: 4})
 	p := r.play()
@@ -330,7 +330,7 @@ func TestMembersLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, shared(t))
+			r := newRig(t, sharedOrStandIn(t))
 			r.talking()
 			r.submit("train", asked{replicas: tc.min, max: 4})
 			p := r.play()
@@ -386,7 +386,7 @@ func (p *player) remove(pod *corev1.Pod) {
 // Each pod speaks for its own job, by a token that is made for that, and for nobody and nothing else.
 func TestWhoMaySpeak(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
+	r := newRig(t, sharedOrStandIn(t))
 	r.talking()
 	for _, name := range []string{"one", "other"} {
 		r.submit(name, asked{replicas: 1})
@@ -457,7 +457,7 @@ func TestWhoMaySpeak(t *testing.T) {
 // A job that speaks to nobody trains on; without the certificate that was asked for the scheduler does not begin.
 func TestNoChannel(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
+	r := newRig(t, sharedOrStandIn(t))
 	r.submit("quiet", asked{replicas: 1})
 	p := r.play()
 	p.hears(core.JobSubmitted, "quiet")

@@ -17,7 +17,7 @@ import (
 // What becomes of a job is told as Events, once, and not again by the next scheduler.
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
+	r := newRig(t, sharedOrStandIn(t))
 	s := r.schedule(nil)
 	s.hears("node_added b")
 	for _, j := range []struct { // the last keeps all devices

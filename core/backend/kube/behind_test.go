@@ -60,7 +60,7 @@ func eachRefusal(t *testing.T, test func(r *rig, i *invalid)) {
 	for reason, code := range refusals {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, shared(t))
+			r := newRig(t, sharedOrStandIn(t))
 			r.settings.Lease, r.settings.RetryRefused = 6*time.Second, time.Second
 			r.witness()
 			test(r, &invalid{part: "/trainingjobs/bad/", code: code, reason: reason})

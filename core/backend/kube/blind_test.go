@@ -31,7 +31,7 @@ func (c skewed) Now() time.Time { return c.realClock.Now().Add(c.by) }
 // go back, and what is decided is carried out.
 func TestClocksThatAreOff(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
+	r := newRig(t, sharedOrStandIn(t))
 	r.witness()
 	r.submit("runs", asked{})
 	at := 0.0

@@ -545,7 +545,7 @@ func takeoverOfDevices(r *rig) {
 // A class that is not there, or of which nobody knows what it selects, is refused before anything is scheduled.
 func TestUnreadableClass(t *testing.T) {
 	t.Parallel()
-	r := newRigOf(t, shared(t), true)
+	r := newRigOf(t, sharedOrStandIn(t), true)
 	r.settings.DeviceClass = "none"
 	_, err := r.tryOpen(t.Context(), nil)
 	if ds, is := errors.AsType[core.Diagnostics](err); !is || ds[0].Path != "backend.config.device_class" || !strings.Contains(ds[0].Summary, `no DeviceClass "none"`) {

@@ -34,7 +34,7 @@ func TestLogOfTheClient(t *testing.T) {
 
 // A watch that does not begin is logged, and a scheduler that was refused goes on when it is let.
 func TestWatchThatIsRefused(t *testing.T) {
-	r := newRig(t, shared(t))
+	r := newRig(t, sharedOrStandIn(t))
 	var out syncbuffer.Buffer
 	klog.SetSlogLogger(slog.New(slog.NewJSONHandler(&out, nil)))
 	t.Cleanup(klog.ClearLogger)

@@ -72,7 +72,7 @@ func (f *refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 // An API server that restarts in the very second of a takeover ends no run.
 func TestOutageAtATakeover(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
+	r := newRig(t, sharedOrStandIn(t))
 	f := &refusing{path: "/configmaps/" + stateName}
 	f.times.Store(2)
 	s := r.schedule(func(rt http.RoundTripper) http.RoundTripper {

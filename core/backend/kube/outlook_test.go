@@ -159,7 +159,7 @@ func TestOutlookOfAStatus(t *testing.T) {
 // The API server keeps what is expected of a job, as long as it has not ended.
 func TestOutlookIsWritten(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
+	r := newRig(t, sharedOrStandIn(t))
 	s := r.schedule(nil)
 	s.hears("node_added b")
 	r.submit("runs", asked{run: 3 * time.Second})

@@ -30,6 +30,7 @@ type ReadError struct {
 	Err  error  // of the API server
 }
 
+// Error words what was attempted and what the API server said.
 func (e *ReadError) Error() string { return fmt.Sprintf("%s: %v", e.What, e.Err) }
 
 // Unwrap is what the API server said.

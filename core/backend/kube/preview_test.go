@@ -83,7 +83,7 @@ func (r *rig) planned(p *preview) (list []string) {
 func TestPreviewIsTheNextRound(t *testing.T) {
 	for name, claims := range map[string]bool{"extended resource": false, "claims": true} {
 		t.Run(name, func(t *testing.T) {
-			r := newRigOf(t, shared(t), claims)
+			r := newRigOf(t, sharedFor(t, claims), claims)
 			r.witness()
 			l := &line{cut: make(chan struct{})}
 			first := r.schedule(l.through)

@@ -84,6 +84,22 @@ func shared(t testing.TB) *kubecluster.Cluster {
 	return plane.cluster
 }
 
+// sharedOrStandIn is the control plane of all tests, or a stand-in where no programs are named.
+func sharedOrStandIn(t testing.TB) *kubecluster.Cluster {
+	if kubetest.Real() {
+		return shared(t)
+	}
+	return startStandIn(t)
+}
+
+// sharedFor is the control plane of all tests where jobs get their devices by claims, which a stand-in has no controller for.
+func sharedFor(t testing.TB, claims bool) *kubecluster.Cluster {
+	if claims {
+		return shared(t)
+	}
+	return sharedOrStandIn(t)
+}
+
 // own is a control plane of one test, which does it harm.
 func own(t testing.TB) *kubecluster.Cluster {
 	c := kubetest.Start(t, kubecluster.Options{})
@@ -155,6 +171,9 @@ func newRigOf(t testing.TB, c *kubecluster.Cluster, claims bool) *rig {
 		t.Fatal(err)
 	}
 	config.QPS = -1
+	if !kubetest.Real() {
+		config.ContentType = runtime.ContentTypeJSON // a stand-in knows no protobuf
+	}
 	r := &rig{TB: t, cluster: c, config: config, namespace: fmt.Sprintf("t%d", made.Add(1)), clock: realClock{}}
 	if r.admin, err = newClients(config, 64); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func TestPodThatDoesNotEnd(t *testing.T) {
 	never := two
 	never.annotations = hangs
 	open := func(t *testing.T, timeout time.Duration, claims bool) (*rig, *scheduler) {
-		r := newRigOf(t, shared(t), claims)
+		r := newRigOf(t, sharedFor(t, claims), claims)
 		r.settings.StartTimeout = timeout
 		r.settings.RetryRefused = time.Second
 		s := r.schedule(nil)
@@ -142,7 +142,7 @@ func TestStartThatIsNotTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, shared(t))
+			r := newRig(t, sharedOrStandIn(t))
 			r.settings.StartTimeout, r.settings.RetryRefused = 2*time.Second, 5*time.Second
 			f := &refuser{path: tc.path}
 			s := r.schedule(func(rt http.RoundTripper) http.RoundTripper {

@@ -152,7 +152,7 @@ func TestKilledAtAnyWrite(t *testing.T) {
 // alone. It starts again what it loses later.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
+	r := newRig(t, sharedOrStandIn(t))
 	r.witness()
 	l := &line{cut: make(chan struct{})}
 	first := r.schedule(l.through)
@@ -212,7 +212,7 @@ func TestTakeover(t *testing.T) {
 // A leader that is cut off, and does not know that another one leads, binds nothing, and ends when it hears of it.
 func TestPausedLeader(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
+	r := newRig(t, sharedOrStandIn(t))
 	r.settings.Lease = 6 * time.Second
 	r.witness()
 	g := &gate{open: make(chan struct{})}
@@ -294,7 +294,7 @@ func (h *holdBack) RoundTrip(r *http.Request) (*http.Response, error) {
 // device with both, and starts nothing again.
 func TestTakeoverBetweenTwoDecisions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
+	r := newRig(t, sharedOrStandIn(t))
 	r.witness()
 	h := &holdBack{line: &line{cut: make(chan struct{})}, path: "/trainingjobs/first/status", held: make(chan struct{}, 1)}
 	s := r.schedule(func(rt http.RoundTripper) http.RoundTripper {

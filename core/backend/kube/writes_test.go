@@ -47,7 +47,7 @@ func (c *counted) about(part string) (count int) {
 // Nothing is written about a job that runs while others come and go, and few times about one that does.
 func TestWritesOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
+	r := newRig(t, sharedOrStandIn(t))
 	c := new(counted)
 	s := r.schedule(func(rt http.RoundTripper) http.RoundTripper {
 		c.RoundTripper = rt

@@ -87,7 +87,9 @@ func (c Config) Validate() error {
 
 // Clock is where time comes from. Now has a monotonic reading where there is one.
 type Clock interface {
+	// Now is the present moment.
 	Now() time.Time
+	// After returns a channel that gets the moment once a duration has passed.
 	After(d time.Duration) <-chan time.Time
 }
 

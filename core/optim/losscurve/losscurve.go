@@ -34,6 +34,7 @@ const (
 
 var familyNames = [families]string{"sub_linear", "super_linear", "optimus"}
 
+// String returns the name of the family, such as "sub_linear".
 func (f Family) String() string {
 	if f < families {
 		return familyNames[f]

@@ -27,7 +27,7 @@ import (
 
 // A Job asks for workers.
 type Job struct {
-	Iterations float64   // left
+	Iterations float64   // iterations that are left
 	Batch      float64   // samples an iteration
 	ModelBytes float64   // that a ring all-reduce moves
 	Weight     float64   // in the mean; 0 is 1

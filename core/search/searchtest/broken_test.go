@@ -10,7 +10,7 @@ import (
 )
 
 func space() search.Space {
-	return search.Space{{Name: "x", Low: 0, High: 1}, {Name: "n", Scale: search.Int, Low: 1, High: 3}}
+	return search.Space{{Name: "x", Low: 0, High: 1, Points: 3}, {Name: "n", Scale: search.Int, Low: 1, High: 3}}
 }
 
 // broken is a search whose answers are changed.
@@ -94,6 +94,25 @@ func TestWorldFindsFaults(t *testing.T) {
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
+		})
+	}
+}
+
+// Searches that keep the contract pass the whole suite, with an end and without.
+func TestSoundSearchesPass(t *testing.T) {
+	for name, trials := range map[string]int{"random": 0, "grid": 9} { // how many it has; 0 for no end
+		t.Run(name, func(t *testing.T) {
+			searchtest.Run(t, searchtest.Case{Space: space(), Ends: trials, Worlds: 3, New: func(t testing.TB) search.Search {
+				chosen, problems := search.Setting{Type: name}.Decode("search", "space", search.Problem{Space: space()})
+				if err := problems.Err(); err != nil {
+					t.Fatal(err)
+				}
+				s, err := chosen.New(1, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}})
 		})
 	}
 }

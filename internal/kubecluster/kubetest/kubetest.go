@@ -12,6 +12,9 @@ import (
 
 const variable = "QUARTET_CONTROLPLANE"
 
+// Real reports whether the programs of a control plane are named, so that tests need no stand-in.
+func Real() bool { return os.Getenv(variable) != "" }
+
 // Programs is the folder of the programs of a control plane. A test that is to do without is skipped. One that was promised them
 // fails when they are not there.
 func Programs(t testing.TB) string {

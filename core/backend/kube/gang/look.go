@@ -84,9 +84,10 @@ type Loss struct {
 	Node    string     // on which it was
 	Cause   core.Cause // of the loss
 	Reason  string     // a word of Kubernetes or of ours, such as EvictionByEvictionAPI or OutOfcpu
-	Message string     // for people
+	Message string     // one sentence for people
 }
 
+// String words the loss: which member, on which node, and why.
 func (l Loss) String() string {
 	return fmt.Sprintf("member %d on %s: %s: %s", l.Member, l.Node, l.Reason, l.Message)
 }

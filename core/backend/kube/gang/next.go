@@ -40,10 +40,10 @@ const (
 type State struct {
 	Phase   Phase         // on the way to the decision
 	Reason  string        // a word; empty where the phase says it all
-	Message string        // for people
+	Message string        // one sentence for people
 	Behind  []Holder      // what holds devices that members wait for
 	Lost    []Loss        // of a gang that was interrupted, shrank, or failed
-	Members []Member      // by seat
+	Members []Member      // members in the order of their seats
 	Leaving int           // pods without a seat that still hold devices or are to be deleted
 	Ended   []*corev1.Pod // pods without a seat that had succeeded before anything asked them to end
 
@@ -72,7 +72,7 @@ type Member struct {
 // Kind is a kind of call.
 type Kind string
 
-// The kinds.
+// The kinds of calls.
 const (
 	CreateService Kind = "create service"
 	CreatePod     Kind = "create pod"

@@ -24,7 +24,7 @@ type Options struct {
 
 	Lease time.Duration // after which a term that is not renewed may be taken over; whole seconds
 	Renew time.Duration // after which a term that was not renewed is no longer valid; less than Lease
-	Retry time.Duration // between renewals
+	Retry time.Duration // time between two attempts to renew the term
 
 	Clock Clock // of this machine
 	// ReleaseOnCancel gives the Lease up when the context ends, so that the next need not wait. Nothing may be written then.

@@ -18,7 +18,7 @@ import (
 // Kept is what a scheduler leaves to the one that takes over, beside what the jobs hold.
 type Kept struct {
 	Epoch    int64     // of the leader that wrote it
-	Holder   string    // its identity
+	Holder   string    // identity of the one that holds the lease
 	Began    time.Time // start of the run, from which its seconds count
 	Snapshot []byte    // of the policies; at most SnapshotLimit bytes
 }

@@ -20,7 +20,7 @@ type TrainingJobList struct { //nolint:revive // the API machinery expects the k
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitzero"`
 
-	Items []TrainingJob `json:"items"` // the jobs
+	Items []TrainingJob `json:"items"` // jobs of the list
 }
 
 // Spec is what people say of a job. What is left out stands for its default, see JobSpec.
@@ -34,7 +34,7 @@ type Spec struct {
 
 	Replicas     Replicas `json:"replicas,omitzero"`      // how many replicas it can run with
 	Requested    int      `json:"requested,omitempty"`    // replicas the job asks for
-	Pinned       bool     `json:"pinned,omitempty"`       // never preempted
+	Pinned       bool     `json:"pinned,omitempty"`       // the job is never preempted
 	Accelerators []string `json:"accelerators,omitempty"` // types of devices it can run on; all if empty
 	Batch        Batch    `json:"batch,omitzero"`         // bounds of its batch
 	Application  string   `json:"application,omitempty"`  // what it trains
@@ -85,8 +85,8 @@ type State string
 
 // The states of a job.
 const (
-	Pending   State = "pending"  // awaits admission
-	Waiting   State = "waiting"  // awaits devices
+	Pending   State = "pending"  // the job awaits admission
+	Waiting   State = "waiting"  // the job awaits devices
 	Starting  State = "starting" // has devices, and not all of its pods run
 	Running   State = "running"
 	Completed State = "completed"
@@ -178,7 +178,7 @@ type Forecast struct {
 
 // Band is where a moment lies with a probability of 80 %. One that is left out is not forecast.
 type Band struct {
-	Low    *metav1.Time `json:"low,omitempty"`    // lower end
+	Low    *metav1.Time `json:"low,omitempty"`    // lower end of the interval
 	Median *metav1.Time `json:"median,omitempty"` // half of the futures are earlier
-	High   *metav1.Time `json:"high,omitempty"`   // upper end
+	High   *metav1.Time `json:"high,omitempty"`   // upper end of the interval
 }

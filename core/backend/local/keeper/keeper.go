@@ -31,7 +31,7 @@ const (
 type Orders struct {
 	Command      []string  // program and arguments of every replica
 	Dir          string    // working directory of the replicas
-	Replicas     []Replica // by rank
+	Replicas     []Replica // replicas of the job, by rank
 	GraceSeconds float64   // seconds between asking the agent, SIGTERM and SIGKILL
 	LogBytes     int64     // that a file of output has room for; 0: for all
 	LogFiles     int       // older files of output that are kept

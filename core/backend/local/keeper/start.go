@@ -11,7 +11,7 @@ import (
 
 // Identity names a process for good: process ids are used again.
 type Identity struct {
-	PID   int    // process id
+	PID   int    // id of the process
 	Start string // which boot of the machine, and when in it
 }
 

@@ -1,4 +1,4 @@
-package main
+package operate_test
 
 import (
 	"os"

@@ -1,7 +1,6 @@
-package main
+package operate_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -130,14 +129,6 @@ func scheduler(t *testing.T, o *operated, more ...core.Event) {
 			t.Error(err)
 		}
 	})
-}
-
-// invoke runs a command and returns its exit code and what it writes.
-func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	code = run(t.Context(), args, &out, &errs)
-	return code, out.String(), errs.String()
 }
 
 func TestOperateWords(t *testing.T) {
