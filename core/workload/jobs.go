@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -88,6 +89,9 @@ func readJobs(in *input) (*Workload, error) {
 // DecodeJobs reads the text of a job file, in the order of its items. Their moments of submission count from when they are
 // taken in.
 func DecodeJobs(file string, text []byte) ([]Job, error) {
+	if err := notKubernetes(file, text); err != nil {
+		return nil, err
+	}
 	d, values, err := yamlpos.Parse(file, text)
 	if err != nil {
 		return nil, err
@@ -102,6 +106,24 @@ func DecodeJobs(file string, text []byte) ([]Job, error) {
 		jobs[i].At = d.At(fmt.Sprintf("jobs[%d].name", i))
 	}
 	return jobs, nil
+}
+
+// notKubernetes refuses a file whose first document is an object of Kubernetes.
+func notKubernetes(file string, text []byte) error {
+	if !bytes.Contains(text, []byte("apiVersion")) {
+		return nil // it need not be read twice
+	}
+	d, err := yamlpos.Read(file, text)
+	if err != nil {
+		return nil // reported where it is read as a job file
+	}
+	if object := d.KubernetesObject(); object != "" {
+		return core.Diagnostics{{
+			Position: d.At("apiVersion"), Summary: "is a " + object + ", not a job file",
+			Hint: "a local run starts commands, not containers: write a job file (docs/run.md), or create the object with kubectl on a cluster that Quartet schedules (docs/kubernetes.md)",
+		}}
+	}
+	return nil
 }
 
 // submitted is a workload that is yet to come.
