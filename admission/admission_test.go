@@ -88,7 +88,7 @@ func TestLoadThreshold(t *testing.T) {
 
 func TestQuota(t *testing.T) {
 	config := QuotaConfig{
-		Tenants: []TenantQuota{{Name: "blue", Devices: 4}, {Name: "red", Jobs: 2}, {Name: "free"}}, DefaultDevices: 1,
+		Tenants: []TenantQuota{{Name: "blue", Devices: new(4)}, {Name: "red", Jobs: 2}, {Name: "free"}, {Name: "none", Devices: new(0)}, {Name: "two", Devices: new(0), Jobs: 2}}, DefaultDevices: 1,
 	}
 	exceeded := func(id core.JobID, wanted, available float64, unit string) core.Verdict {
 		return core.Verdict{Job: id, Code: core.Defer, Reason: core.QuotaExceeded, Wanted: wanted, Available: available, Unit: unit}
@@ -127,8 +127,33 @@ func TestQuota(t *testing.T) {
 			jobs: []*coretest.JobBuilder{active(1).Tenant("green"), pending(1).Tenant("green"), pending(1).Tenant("grey")},
 			want: []core.Verdict{exceeded(1, 1, 0, "devices")},
 		},
-		"zero is no limit": {
+		"none is no limit": {
 			jobs: []*coretest.JobBuilder{active(8).Tenant("free"), pending(8).Tenant("free")},
+		},
+		"zero is nothing": {
+			jobs: []*coretest.JobBuilder{pending(1).Tenant("none"), pending(8).Tenant("none"), pending(1).Tenant("blue")},
+			want: []core.Verdict{
+				{Job: 0, Code: core.Reject, Reason: core.QuotaExceeded, Wanted: 1, Unit: "devices", Message: "the quota of its tenant is 0 devices"},
+				{Job: 1, Code: core.Reject, Reason: core.QuotaExceeded, Wanted: 8, Unit: "devices", Message: "the quota of its tenant is 0 devices"},
+			},
+		},
+		"zero beside another limit is none": {
+			jobs: []*coretest.JobBuilder{active(8).Tenant("two"), pending(8).Tenant("two"), pending(8).Tenant("two")},
+			want: []core.Verdict{exceeded(2, 1, 0, "jobs")},
+		},
+		"a job of a higher tier is first": {
+			jobs: []*coretest.JobBuilder{active(2).Tenant("blue"), pending(2).Tenant("blue"), pending(2).Tenant("blue").Tier(core.Premium)},
+			want: []core.Verdict{exceeded(1, 2, 0, "devices")},
+		},
+		"and is not overtaken": {
+			jobs: []*coretest.JobBuilder{active(2).Tenant("blue"), pending(1).Tenant("blue"), pending(3).Tenant("blue").Tier(core.Standard), pending(3).Tenant("blue").Tier(core.Standard)},
+			want: []core.Verdict{
+				{Job: 1, Code: core.Defer, Reason: core.QuotaExceeded, Message: "a job of a higher tier of its tenant waits for quota"},
+				exceeded(2, 3, 2, "devices"), exceeded(3, 3, 2, "devices"),
+			},
+		},
+		"tiers of other tenants do not count": {
+			jobs: []*coretest.JobBuilder{pending(4).Tenant("blue"), pending(1).Tenant("free").Tier(core.Premium)},
 		},
 	}
 	for name, tc := range cases {

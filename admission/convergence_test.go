@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"math"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
@@ -26,6 +27,9 @@ func TestConvergence(t *testing.T) {
 		"what moved before does not matter":   {ConvergenceConfig{[]string{"loss"}, 0, 2}, []core.Series{series("loss", 9, 5, 5, 5)}, true},
 		"it gets worse":                       {ConvergenceConfig{[]string{"loss"}, 0.01, 1}, []core.Series{series("loss", 1, 2)}, false},
 		"below zero":                          {ConvergenceConfig{[]string{"reward"}, 0.1, 1}, []core.Series{series("reward", -10, -9.5)}, true},
+		"it diverged":                         {ConvergenceConfig{[]string{"loss"}, 1, 2}, []core.Series{series("loss", 1, math.NaN(), math.NaN(), math.NaN())}, false},
+		"it diverges":                         {ConvergenceConfig{[]string{"loss"}, 1, 1}, []core.Series{series("loss", 1, math.NaN())}, false},
+		"it is finite again":                  {ConvergenceConfig{[]string{"loss"}, 1, 1}, []core.Series{series("loss", math.NaN(), 1)}, false},
 		"at zero":                             {ConvergenceConfig{[]string{"loss"}, 0.1, 2}, []core.Series{series("loss", 0, 0, 0)}, true},
 		"another metric":                      {ConvergenceConfig{[]string{"loss"}, 1, 1}, []core.Series{series("accuracy", 1, 1)}, false},
 		"the first metric of the list is what counts":  {ConvergenceConfig{[]string{"loss", "accuracy"}, 0.01, 1}, []core.Series{series("accuracy", 1, 1), series("loss", 1, 2)}, false},

@@ -1,10 +1,12 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -25,8 +27,8 @@ type QuotaConfig struct {
 type TenantQuota struct {
 	// Name is the tenant that the limits are for.
 	Name string `config:"name" doc:"tenant the limits are for" required:"true"`
-	// Devices is how many devices its active jobs may demand together; 0 for no limit.
-	Devices int `config:"devices" doc:"devices that its active jobs may demand together; 0 for no limit" min:"0"`
+	// Devices is how many devices its active jobs may demand together; nil for no limit. With 0 and no other limit it may hold nothing.
+	Devices *int `config:"devices" doc:"devices that its active jobs may demand together; no limit if left out; a tenant with 0 and no other limit may hold nothing" min:"0"`
 	// Jobs is how many jobs it may have active; 0 for no limit.
 	Jobs int `config:"jobs" doc:"jobs that it may have active; 0 for no limit" min:"0"`
 	// Share bounds the dominant share: the largest of the parts.
@@ -46,9 +48,42 @@ func (c QuotaConfig) Validate() error {
 	return errors.Join(problems...)
 }
 
+// holdsNothing reports whether the tenant may hold nothing. Beside another limit 0 devices are no limit, as configs say that were written out in full
+// when a limit that was left out and one of 0 were the same.
+func (t *TenantQuota) holdsNothing() bool {
+	return t.Devices != nil && *t.Devices == 0 && t.Jobs == 0 && t.Share == 0
+}
+
+// limits reports whether anything bounds what the tenant holds.
+func (t *TenantQuota) limits() bool { return t.Devices != nil || t.Jobs > 0 || t.Share > 0 }
+
+// NoteCluster notes tenants that may hold nothing, and those whose limits are none.
+func (c QuotaConfig) NoteCluster(*core.Cluster) (notes core.Diagnostics) {
+	for i := range c.Tenants {
+		switch t := &c.Tenants[i]; {
+		case t.holdsNothing():
+			notes = append(notes, core.Diagnostic{
+				Path: fmt.Sprintf("tenants[%d].devices", i), Summary: fmt.Sprintf("tenant %q may hold nothing: its quota is 0 devices, and its jobs are rejected", t.Name),
+				Hint: "leave devices out for no limit",
+			})
+		case t.Devices != nil && *t.Devices == 0:
+			notes = append(notes, core.Diagnostic{
+				Path: fmt.Sprintf("tenants[%d].devices", i), Summary: fmt.Sprintf("0 is no limit on the devices of tenant %q, which has another limit", t.Name),
+				Hint: "leave devices out, or leave out the other limits for it to hold nothing",
+			})
+		case !t.limits():
+			notes = append(notes, core.Diagnostic{
+				Path: fmt.Sprintf("tenants[%d]", i), Summary: fmt.Sprintf("tenant %q has no limit: 0 jobs and a share of 0 are none", t.Name),
+				Hint: "with devices: 0 it may hold nothing",
+			})
+		}
+	}
+	return notes
+}
+
 // NewQuota limits what each tenant has active: the devices its jobs demand, and their number. Within a tenant jobs are
-// admitted in submission order, so that a large job is not overtaken for ever. A job that exceeds its tenant's quota
-// on its own is rejected. O(active + pending).
+// admitted in submission order, so that a large job is not overtaken for ever, and those of a higher tier before others. A job that exceeds its tenant's quota
+// on its own is rejected. O(active + pending), and O(pending log pending) where jobs have tiers.
 //
 // A share bounds a tenant in its dominant resource (Ghodsi et al., DRF, NSDI'11): the largest part that it demands of the devices, the CPUs and the memory of the cluster's
 // nodes, whatever their health. Jobs demand the CPUs and the memory that they ask for, whatever placement gives them.
@@ -56,7 +91,7 @@ func NewQuota() core.Factory[core.Admitter] {
 	return core.NewFactory(core.Info{
 		Type:    "quota",
 		Summary: "limits the devices and the number of active jobs of each tenant",
-		Description: "Counts the devices that the active jobs of a tenant demand, whether they run or wait; parts of devices where jobs have these. Jobs of a tenant are admitted in submission order; " +
+		Description: "Counts the devices that the active jobs of a tenant demand, whether they run or wait; parts of devices where jobs have these. Jobs of a tenant are admitted in submission order, those of a higher tier first; " +
 			"tenants do not hold back each other. A job that could never fit its tenant's quota is rejected. With a share, devices, CPUs and memory each count as a part of what the cluster has, or with the nodes that may join may have, and the reason of a pending job names the one that is short. O(active + pending jobs) a round.",
 	}, QuotaConfig{}, func(c QuotaConfig, _ core.Settings) (core.Admitter, error) { return newQuota(c), nil })
 }
@@ -68,6 +103,7 @@ type quota struct {
 	tenants   []tenant
 	ofJob     []int32 // by JobID: 1 + index of the job's tenant; 0 when not yet looked up
 	verdicts  []core.Verdict
+	byTier    []*core.Job // the jobs that wait, where they have tiers
 	cluster   capacity
 }
 
@@ -76,6 +112,7 @@ type tenant struct {
 	taken, jobs int // of devices, in core.PartUnits; how many jobs
 	resources   core.Resources
 	holding     bool
+	holds       int // rank of the tier of the job that holds others back
 }
 
 // capacity is what the nodes of a cluster have, whatever their health; 0 of CPUs and memory where they are not counted, or some node does not tell.
@@ -152,8 +189,11 @@ func partOf(share, all float64) float64 { return math.Round(share*all*1000) / 10
 
 func newQuota(c QuotaConfig) *quota {
 	p := &quota{
-		byDefault: TenantQuota{Devices: c.DefaultDevices, Jobs: c.DefaultJobs, Share: c.DefaultShare},
+		byDefault: TenantQuota{Jobs: c.DefaultJobs, Share: c.DefaultShare},
 		ranks:     make(map[string]int32, len(c.Tenants)),
+	}
+	if c.DefaultDevices > 0 {
+		p.byDefault.Devices = &c.DefaultDevices
 	}
 	for _, t := range c.Tenants {
 		p.ranks[t.Name] = int32(len(p.tenants))
@@ -171,17 +211,30 @@ func (p *quota) Admit(_ context.Context, v *core.View, waiting []*core.Job) ([]c
 	for _, id := range v.Active {
 		p.tenant(v.Jobs[id]).admit(v.Cluster, v.Jobs[id])
 	}
-	for _, j := range waiting {
+	for _, j := range p.inTurn(waiting) {
 		t := p.tenant(j)
 		verdict, held := t.judge(j, &p.cluster)
 		if !held {
 			t.admit(v.Cluster, j)
 			continue
 		}
-		t.holding = t.holding || verdict.Code == core.Defer
+		if verdict.Code == core.Defer && !t.holding {
+			t.holding, t.holds = true, core.TierRank(j.Tier)
+		}
 		p.verdicts = append(p.verdicts, verdict)
 	}
+	slices.SortFunc(p.verdicts, func(a, b core.Verdict) int { return cmp.Compare(a.Job, b.Job) }) // where tiers come first they are not
 	return p.verdicts, nil
+}
+
+// inTurn is the jobs that wait in the order in which they are admitted: by tier, and as they were submitted.
+func (p *quota) inTurn(waiting []*core.Job) []*core.Job {
+	if !slices.ContainsFunc(waiting, func(j *core.Job) bool { return j.Tier != "" }) {
+		return waiting
+	}
+	p.byTier = append(p.byTier[:0], waiting...)
+	slices.SortStableFunc(p.byTier, func(a, b *core.Job) int { return cmp.Compare(core.TierRank(a.Tier), core.TierRank(b.Tier)) })
+	return p.byTier
 }
 
 func (p *quota) tenant(j *core.Job) *tenant {
@@ -241,12 +294,18 @@ func (t *tenant) judge(j *core.Job, of *capacity) (core.Verdict, bool) {
 			return v, true
 		}
 	}
-	wanted, limit := taken(of.of, j.JobSpec, demand(j.JobSpec)), min(t.limit.Devices, math.MaxInt/core.PartUnits)*core.PartUnits
+	wanted, limit := taken(of.of, j.JobSpec, demand(j.JobSpec)), 0
+	if t.limit.Devices != nil {
+		limit = min(*t.limit.Devices, math.MaxInt/core.PartUnits) * core.PartUnits
+	}
 	v := core.Verdict{
 		Job: j.ID, Code: core.Defer, Reason: core.QuotaExceeded,
 		Wanted: devices(wanted), Available: devices(max(limit-t.taken, 0)), Unit: "devices",
 	}
 	switch {
+	case t.limit.holdsNothing():
+		v.Code, v.Available = core.Reject, 0
+		v.Message = "the quota of its tenant is 0 devices"
 	case limit > 0 && wanted > limit:
 		v.Code, v.Available = core.Reject, devices(limit)
 		v.Message = "the job alone exceeds the quota of its tenant"
@@ -256,6 +315,9 @@ func (t *tenant) judge(j *core.Job, of *capacity) (core.Verdict, bool) {
 	case t.holding:
 		v.Wanted, v.Available, v.Unit = 0, 0, ""
 		v.Message = "an earlier job of its tenant waits for quota"
+		if t.holds < core.TierRank(j.Tier) {
+			v.Message = "a job of a higher tier of its tenant waits for quota"
+		}
 	default:
 		return core.Verdict{}, false
 	}

@@ -343,6 +343,9 @@ func (p *trials) explain(g *group, d stopping.Decision) string {
 	if moreIsBetter(p.goal, g.metric) {
 		value, threshold = 0-value, 0-threshold
 	}
+	if math.IsNaN(value) {
+		return explainDiverged(g.metric, d, threshold)
+	}
 	switch {
 	case d.Rung < 0:
 		return fmt.Sprintf("%s of at best %.6g up to step %g is worse than the median of %d others, %.6g", g.metric, value, d.Step, d.RungSize, threshold)
@@ -351,6 +354,18 @@ func (p *trials) explain(g *group, d stopping.Decision) string {
 	default:
 		return fmt.Sprintf("%s of %.6g at step %g is number %d of %d at rung %d so far", g.metric, value, d.Step, d.Rank, d.RungSize, d.Rung+1)
 	}
+}
+
+// explainDiverged is explain for a trial whose metric is not finite.
+func explainDiverged(metric string, d stopping.Decision, threshold float64) string {
+	if d.Rung < 0 {
+		return fmt.Sprintf("%s is not finite at step %g, and the median of %d others is %.6g", metric, d.Step, d.RungSize, threshold)
+	}
+	text := fmt.Sprintf("%s is not finite at step %g, which is number %d of %d at rung %d", metric, d.Step, d.Rank, d.RungSize, d.Rung+1)
+	if d.Action == stopping.Stop {
+		text += fmt.Sprintf(", and the best %d continue", d.Keep)
+	}
+	return text
 }
 
 // learnedTrials is what such a policy hands to the next.

@@ -154,8 +154,29 @@ func TestTrials(t *testing.T) {
 			[]string{"end 1 pruned: loss of 2 at step 1 is number 2 of 2 at rung 1, and the best 1 continue"},
 		},
 		"asha lets all on before there are so many": {NewASHA(), nil, []string{"+a +a +a", "0:loss@1=1 1:loss@1=2"}, nil},
-		"experiments do not meet":                   {NewASHA(), half, []string{"+a +b", "0:loss@1=1 1:loss@1=2"}, nil},
-		"of accuracy more is better":                {NewASHA(), half, []string{"+a +a", "0:accuracy@1=0.25 1:accuracy@1=0.5"}, nil},
+		"asha ends one that diverged": {
+			NewASHA(), half,
+			[]string{"+a +a", "0:loss@1=1 1:loss@1=NaN"},
+			[]string{"end 1 pruned: loss is not finite at step 1, which is number 2 of 2 at rung 1, and the best 1 continue"},
+		},
+		"and where more is better": {
+			NewASHA(), half,
+			[]string{"+a +a", "0:accuracy@1=1 1:accuracy@1=NaN"},
+			[]string{"end 1 pruned: accuracy is not finite at step 1, which is number 2 of 2 at rung 1, and the best 1 continue"},
+		},
+		"one that diverged waits as others do": {
+			NewSuccessiveHalving(), halving,
+			[]string{"+a +a", "0:loss@2=NaN"},
+			[]string{"defer 0 awaiting_results: loss is not finite at step 2, which is number 1 of 1 at rung 1"},
+		},
+		"the median of one that diverged": {
+			NewMedian(),
+			map[string]any{"others": 2},
+			[]string{"+a +a +a", "0:loss@1=1 1:loss@1=2 2:loss@1=0.5", "0:loss@2=1 1:loss@2=2", "2:loss@2=NaN"},
+			[]string{"end 2 pruned: loss is not finite at step 2, and the median of 2 others is 1.5"},
+		},
+		"experiments do not meet":    {NewASHA(), half, []string{"+a +b", "0:loss@1=1 1:loss@1=2"}, nil},
+		"of accuracy more is better": {NewASHA(), half, []string{"+a +a", "0:accuracy@1=0.25 1:accuracy@1=0.5"}, nil},
 		"and less is not": {
 			NewASHA(), half,
 			[]string{"+a +a", "0:accuracy@1=0.5 1:accuracy@1=0.25"},

@@ -33,6 +33,10 @@ func readFile(file string, data []byte) (*node, core.Diagnostics) {
 	case document.Root == nil:
 		return root, nil
 	}
+	if object := document.KubernetesObject(); object != "" {
+		r.add(document.At("apiVersion"), "is a "+object+", not a config", "a config says how to schedule (docs/config.md); jobs of a local run are given with --jobs (docs/run.md), and objects to kubectl (docs/kubernetes.md)")
+		return nil, r.found
+	}
 	top := document.Root
 	switch {
 	case top.Kind == yaml.MappingNode:

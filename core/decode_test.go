@@ -411,3 +411,48 @@ func TestSchema(t *testing.T) {
 		t.Errorf("properties (-want,+got):\n%s", diff)
 	}
 }
+
+// optional has settings whose zero means something else than their absence.
+type optional struct {
+	Least *int           `config:"least" doc:"least" min:"0"`
+	Most  *float64       `config:"most" doc:"most"`
+	After *time.Duration `config:"after" doc:"after"`
+	Other **int          `config:"other" doc:"a pointer to no value"`
+}
+
+func TestAbsenceIsNoZero(t *testing.T) {
+	for name, tc := range map[string]struct {
+		raw  settings
+		want optional
+	}{
+		"absent": {nil, optional{}},
+		"zero":   {settings{"least": 0, "most": 0, "after": "0s"}, optional{Least: new(0), Most: new(0.0), After: new(time.Duration(0))}},
+		"more":   {settings{"least": 3, "most": 0.5, "after": "2s"}, optional{Least: new(3), Most: new(0.5), After: new(2 * time.Second)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got optional
+			if ds := core.Decode(&got, tc.raw); len(ds) > 0 {
+				t.Fatal(ds)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			var again optional
+			if ds := core.Decode(&again, core.Encode(&got)); len(ds) > 0 || cmp.Diff(got, again) != "" {
+				t.Errorf("%v is encoded as %v", got, core.Encode(&got))
+			}
+		})
+	}
+	fields := core.FieldsOf(&optional{})
+	for i, want := range []string{"int", "number", "duration", "unsupported **int"} {
+		if fields[i].Type != want || fields[i].Default != "" {
+			t.Errorf("field %d is a %q with the default %q, want a %q without one", i, fields[i].Type, fields[i].Default, want)
+		}
+	}
+	if ds := core.Decode(&optional{}, settings{"least": -1}); len(ds) != 1 {
+		t.Error(ds)
+	}
+	if schema := core.SchemaOf(&optional{}); schema["properties"].(settings)["least"].(settings)["default"] != nil {
+		t.Error("the schema has a default for what has none")
+	}
+}

@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +16,8 @@ import (
 // config is the key, lower_snake_case; doc one sentence. enum:"a|b", min and max bound the value, or each element of a
 // list; required:"true" is for a setting without a default. An embedded struct lends its fields; required:"list.key" on it
 // makes a field of theirs required, several with spaces between them. The elements
-// of a list have no defaults: what is left out of one is zero, and refused if the tags forbid zero.
+// of a list have no defaults: what is left out of one is zero, and refused if the tags forbid zero. A pointer is for a
+// setting whose zero means something else than its absence: it is nil where the setting is left out.
 type Field struct {
 	Name string // empty when the config tag is missing
 	// Type is bool, int, uint, number, string, duration, object, mapping (free keys), "list of" one of these, or
@@ -100,6 +102,7 @@ func newField(sf reflect.StructField, value reflect.Value, depth int) Field {
 		f.Enum = strings.Split(enum, "|")
 	}
 	switch {
+	case sf.Type.Kind() == reflect.Pointer && value.IsNil(): // no default
 	case f.Type == "object":
 		f.Fields = fieldsOf(value, depth+1)
 	case strings.HasSuffix(f.Type, listOf+"object"):
@@ -126,6 +129,10 @@ func typeName(t reflect.Type, depth int) string {
 		return "number"
 	case reflect.String:
 		return "string"
+	case reflect.Pointer:
+		if name := typeName(t.Elem(), depth); t.Elem().Kind() != reflect.Pointer && slices.Contains([]string{"bool", "int", "uint", "number", "string", "duration"}, name) {
+			return name
+		}
 	case reflect.Slice:
 		if depth < maxNesting {
 			return listOf + typeName(t.Elem(), depth+1)
@@ -150,7 +157,7 @@ func element(t reflect.Type) reflect.Type {
 	return t
 }
 
-// Encode is the inverse of Decode: every setting of a config with its value, as Decode takes it.
+// Encode is the inverse of Decode: every setting of a config with its value, as Decode takes it, but those that are left out and have no value then.
 func Encode(config any) map[string]any {
 	if c, ok := config.(*foreignConfig); ok {
 		return c.settings
@@ -166,7 +173,11 @@ func encodeInto(settings map[string]any, config reflect.Value) {
 		if embedded(sf) {
 			encodeInto(settings, config.Field(i))
 		} else if key := sf.Tag.Get("config"); key != "" && sf.IsExported() {
-			settings[key] = encode(config.Field(i))
+			if value := config.Field(i); value.Kind() != reflect.Pointer {
+				settings[key] = encode(value)
+			} else if !value.IsNil() {
+				settings[key] = encode(value.Elem())
+			}
 		}
 	}
 }
@@ -186,6 +197,11 @@ func encode(v reflect.Value) any {
 		return v.Float()
 	case reflect.String:
 		return v.String()
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return encode(v.Elem())
+		}
+		return nil
 	case reflect.Slice:
 		list := make([]any, v.Len())
 		for i := range list {

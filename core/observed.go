@@ -36,7 +36,7 @@ func (e *Event) check(j *Job) error {
 		if !amount(e.Step) {
 			return wrong("step", e.Step)
 		}
-		if !finite(e.Value) {
+		if math.IsInf(e.Value, 0) {
 			return wrong("a value of "+e.Metric, e.Value)
 		}
 	case JobProgressed, JobInterrupted, JobShrunk:

@@ -136,7 +136,7 @@ type Event struct {
 	Measurement Measurement // of JobMeasured: what was measured of an iteration
 	Gradients   Gradients   // of JobMeasured: what is known of the gradients
 
-	// Metric, Step and Value are what a job reported: see Series. Step is not negative; of JobReported.
+	// Metric, Step and Value are what a job reported: see Series. Step is not negative, and Value is NaN where it is not finite; of JobReported.
 	Metric      string  `json:",omitempty"`
 	Step, Value float64 `json:",omitempty"` // of JobReported: the optimizer step, and the value of the metric at it
 }

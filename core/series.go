@@ -1,6 +1,9 @@
 package core
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // MostPoints is how many points of a series are kept. When there are as many, every second one of the older three quarters is forgotten.
 const MostPoints = 1024
@@ -17,9 +20,17 @@ type Series struct {
 // Point is one value of a metric.
 type Point struct {
 	Step      float64 // of the training, in any unit that grows, such as epochs or optimizer steps; not negative
-	Value     float64 // value of the metric, finite
+	Value     float64 // NaN where the job reported one that is not finite: it diverged, which is worse than any number
 	AtSeconds float64 // moment of the report, in seconds of the run
 }
+
+// Equal reports whether points are the same; those that diverged may be.
+func (p Point) Equal(q Point) bool {
+	return p.Step == q.Step && p.AtSeconds == q.AtSeconds && (p.Value == q.Value || p.Diverged() && q.Diverged())
+}
+
+// Diverged reports whether the value is not finite.
+func (p Point) Diverged() bool { return math.IsNaN(p.Value) }
 
 // Latest is the last point; false where there is none.
 func (s *Series) Latest() (Point, bool) {

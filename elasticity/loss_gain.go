@@ -127,6 +127,7 @@ type lossGain struct {
 
 	perNode int // devices of the largest node
 	losses  []losscurve.Point
+	points  []core.Point // that losses are of
 	gains   []core.Response
 }
 
@@ -246,7 +247,7 @@ func (p *lossGain) gainOf(c *core.Cluster, j *core.Job, speeds []core.Curve) job
 	if j.Weight > 0 {
 		g.scale *= j.Weight
 	}
-	points := p.take(j)
+	points, diverged := p.take(j)
 	ran, service := j.Executed, j.Attained
 	if last := len(points) - 1; last >= 0 && j.Held > 0 {
 		if since := points[last].AtSeconds - j.AsOfSeconds; since > 0 {
@@ -254,6 +255,10 @@ func (p *lossGain) gainOf(c *core.Cluster, j *core.Job, speeds []core.Curve) job
 		}
 	}
 	g.usual = p.usualSpeed(c, j, speeds, ran, service)
+	if diverged {
+		g.known = true // and no change: it gains nothing
+		return g
+	}
 	if len(points) < 2 {
 		took := ran // to the first report, which it may not have told yet
 		if len(points) == 0 || took <= 0 {
@@ -277,9 +282,10 @@ func (p *lossGain) gainOf(c *core.Cluster, j *core.Job, speeds []core.Curve) job
 	return g
 }
 
-// take takes the metric by which a job is judged, and writes it down as losses. The points are as they were told.
-func (p *lossGain) take(j *core.Job) []core.Point {
-	p.losses = p.losses[:0]
+// take takes the metric by which a job is judged, and writes it down as losses. The points are as they were told, but for those that are not finite: no
+// curve goes through them. A job diverged where the last one is not.
+func (p *lossGain) take(j *core.Job) (points []core.Point, diverged bool) {
+	p.losses, p.points = p.losses[:0], p.points[:0]
 	for _, metric := range p.settings.Metrics {
 		s := j.Series(metric)
 		if s == nil || len(s.Points) == 0 {
@@ -290,11 +296,13 @@ func (p *lossGain) take(j *core.Job) []core.Point {
 			sign = -1
 		}
 		for _, point := range s.Points {
-			p.losses = append(p.losses, losscurve.Point{Step: point.Step, Loss: sign * point.Value})
+			if !point.Diverged() {
+				p.losses, p.points = append(p.losses, losscurve.Point{Step: point.Step, Loss: sign * point.Value}), append(p.points, point)
+			}
 		}
-		return s.Points
+		return p.points, s.Points[len(s.Points)-1].Diverged()
 	}
-	return nil
+	return nil, false
 }
 
 // usualSpeed is the speed of a job on as many replicas as it had on average; before it ran, on those that it asks for. Above 0.

@@ -88,6 +88,10 @@ func TestLossGain(t *testing.T) {
 		"an accuracy falls": {nil, reporting("accuracy", 0.9, 0.8, 0.4, 0.1), []float64{0, 0, 0, 0}},
 		"a loss rises":      {nil, reporting("loss", 1, 2, 4, 8), []float64{0, 0, 0, 0}},
 		"equal losses":      {nil, reporting("loss", 3, 3, 3, 3), []float64{0, 0, 0, 0}},
+		"it diverges":       {nil, reporting("loss", 8, 4, 2, math.NaN()), []float64{0, 0, 0, 0}},
+		"at once":           {nil, reporting("loss", math.NaN()), []float64{0, 0, 0, 0}},
+		"an accuracy too":   {nil, reporting("accuracy", 0, 0.5, math.NaN()), []float64{0, 0, 0, 0}},
+		"finite again":      {nil, reporting("loss", 8, math.NaN(), 2), []float64{1. / 3, 2. / 3, 2. / 3, 2. / 3}}, // it did two steps to the first report, as to the second that is finite
 		"a change costs":    {restart, reporting("loss", 8, 4), []float64{0.25, 1, 0.5, 0.5}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,10 +57,10 @@ func Dial(e Environment) *Client {
 // Report says how the job does. It is an error, and nothing is said, when the report makes no sense.
 func (c *Client) Report(r Report) error { return c.say(FromJob{Report: &r}) }
 
-// Metric says what a metric has become, such as the loss, as of a step of the training. Values are said in their order; of more than 128 that
-// could not be said yet, the oldest are dropped.
+// Metric says what a metric has become, such as the loss, as of a step of the training. A value that is not finite says that the training
+// diverged, which is worse than any number. Values are said in their order; of more than 128 that could not be said yet, the oldest are dropped.
 func (c *Client) Metric(name string, step, value float64) error {
-	return c.say(FromJob{Metrics: []Metric{{Name: name, Step: step, Value: value}}})
+	return c.say(FromJob{Metrics: []Metric{{Name: name, Step: step, Value: measured(value)}}})
 }
 
 // Checkpointed says that a checkpoint is complete.

@@ -18,6 +18,7 @@ func FuzzLines(f *testing.F) {
 		`{"hello": {"protocol": 1, "job": "train", "rank": 0, "token": "eyJh.b-_=/+~"}}` + "\n" + `{"hello": {"protocol": 1, "job": "j", "token": "` + strings.Repeat("<", 20_000) + `"}}` + "\n",
 		`{"world": {"generation": 3, "rank": 2, "replicas": 4, "nodes": 2, "address": "train-0.train"}}` + "\n" + `{"world": {"replicas": 0}}` + "\n",
 		`{"done": {}}` + strings.Repeat(" ", 5000) + "\n{}\n" + strings.Repeat(" ", MaxLine-1) + "\n",
+		`{"metrics": [{"name": "loss", "step": 1, "value": NaN}, {"name": "\"nan", "value": -Infinity}, {"name": "x", "value": 1e999}]}` + "\n",
 		`{"hello": null}` + "\n[]\n", `{"tuning": {"BATCH_by_replica": []}}` + "\n", "\x00\n", `{"job": "\ud800"`,
 	} {
 		f.Add([]byte(seed))

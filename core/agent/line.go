@@ -38,7 +38,13 @@ func (r reader[L, P]) next() (L, error) {
 	case err != nil:
 		return l, err
 	}
-	if err := json.Unmarshal(text, &l); err != nil {
+	err = json.Unmarshal(text, &l)
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		if replaced := withNull(text); !bytes.Equal(replaced, text) {
+			err = json.Unmarshal(replaced, &l) // nothing was taken before: the syntax is checked first
+		}
+	}
+	if err != nil {
 		return l, fmt.Errorf("read line: %w", err)
 	}
 	return l, P(&l).Validate()

@@ -72,7 +72,7 @@ type Report struct {
 type Metric struct {
 	Name  string  `json:"name"`  // of the metric; 128 bytes at most
 	Step  float64 `json:"step"`  // of the training, in any unit that grows, such as epochs or optimizer steps
-	Value float64 `json:"value"` // of the metric at Step
+	Value float64 `json:"value"` // of the metric at Step; NaN where it is not finite, which is null in JSON: worse than any number
 }
 
 // Checkpointed says that a checkpoint was completed: what was done up to Progress is not lost any more.
@@ -138,7 +138,6 @@ func (m *FromJob) Validate() error {
 		p.check(v.Name != "" && len(v.Name) <= maxMetric, "metrics[%d]: name has %d bytes, must have from 1 to %d", i, len(v.Name), maxMetric)
 		p.check(!strings.ContainsFunc(v.Name, unicode.IsControl), "metrics[%d]: name %q has control characters", i, v.Name)
 		p.amount(fmt.Sprintf("metrics[%d]: step", i), v.Step)
-		p.check(math.Abs(v.Value) <= mostAmount, "metrics[%d]: value is %v, must be a number of size %v at most", i, v.Value, mostAmount)
 	}
 	if c := m.Checkpointed; c != nil {
 		p.amount("checkpointed: progress", c.Progress)

@@ -40,16 +40,16 @@ func metricsOf(j *core.Job, before []metric) []metric {
 // sums reports whether the summary is that of a series. A point that is told again comes later than the one that it takes the place of.
 func (m *metric) sums(s *core.Series) bool {
 	latest, _ := s.Latest()
-	return m.name == s.Metric && m.reports == len(s.Points) && m.latest == latest
+	return m.name == s.Metric && m.reports == len(s.Points) && m.latest.Equal(latest)
 }
 
 func sum(s *core.Series) metric {
 	m := metric{name: s.Metric, reports: len(s.Points)}
 	for i, p := range s.Points {
-		if i == 0 || p.Value < m.lowest.Value {
+		if i == 0 || p.Value < m.lowest.Value || m.lowest.Diverged() {
 			m.lowest = p
 		}
-		if i == 0 || p.Value > m.highest.Value {
+		if i == 0 || p.Value > m.highest.Value || m.highest.Diverged() {
 			m.highest = p
 		}
 		m.latest = p

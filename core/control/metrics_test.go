@@ -1,9 +1,11 @@
 package control
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/testing/protocmp"
 	"pgregory.net/rapid"
 
@@ -29,7 +31,7 @@ func TestDescribeTellsWhatAJobReported(t *testing.T) {
 		if d.GetJob().GetState() != state {
 			t.Errorf("it is %s, want %s", d.GetJob().GetState(), state)
 		}
-		if diff := cmp.Diff(metrics, d.GetJob().GetMetrics(), protocmp.Transform()); diff != "" {
+		if diff := cmp.Diff(metrics, d.GetJob().GetMetrics(), protocmp.Transform(), cmpopts.EquateNaNs()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}
@@ -49,9 +51,15 @@ func TestDescribeTellsWhatAJobReported(t *testing.T) {
 	w.round()
 	loss = &controlv1.Metric{Name: "loss", Step: 2, Value: 2.5, AtSeconds: 30, Lowest: 2.5, LowestStep: 2, Highest: 3, HighestStep: 1, Reports: 2}
 	want("running", loss, accuracy)
+	told("loss", 3, math.NaN())
+	told("diverged", 1, math.NaN())
+	w.round()
+	loss.Step, loss.Value, loss.AtSeconds, loss.Reports = 3, math.NaN(), 40, 3 // it is neither the lowest nor the highest
+	diverged := &controlv1.Metric{Name: "diverged", Step: 1, Value: math.NaN(), AtSeconds: 40, Lowest: math.NaN(), LowestStep: 1, Highest: math.NaN(), HighestStep: 1, Reports: 1}
+	want("running", loss, accuracy, diverged)
 	w.report(core.Event{Kind: core.JobFinished, Job: id})
 	w.round()
-	want("completed", loss, accuracy)
+	want("completed", loss, accuracy, diverged)
 }
 
 // What is taken over from before is what would be summed up anew.
@@ -62,7 +70,7 @@ func TestMetricsAreSummedUpAnew(t *testing.T) {
 		for at := range rapid.IntRange(1, 20).Draw(t, "times") {
 			for range rapid.IntRange(0, 3).Draw(t, "reports") {
 				j.Reported = reportedBy(j.Reported, rapid.SampledFrom([]string{"loss", "accuracy"}).Draw(t, "metric"), core.Point{
-					Step: float64(rapid.IntRange(0, 9).Draw(t, "step")), Value: float64(rapid.IntRange(-2, 2).Draw(t, "value")), AtSeconds: float64(at),
+					Step: float64(rapid.IntRange(0, 9).Draw(t, "step")), Value: rapid.SampledFrom([]float64{-2, -1, 0, 1, 2, math.NaN()}).Draw(t, "value"), AtSeconds: float64(at),
 				})
 			}
 			kept = metricsOf(j, kept)

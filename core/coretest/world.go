@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
@@ -226,7 +227,7 @@ func (w *world) drawReports(from float64) {
 			step = max(0, step+sampledFrom([]float64{1, 1, 2, 9, -3}).Draw(w.t, "steps"))
 			w.events = append(w.events, core.Event{
 				Kind: core.JobReported, AtSeconds: w.drawMoment(from), Job: j.ID, Metric: metric, Step: step,
-				Value: sampledFrom([]float64{0, 0.25, 0.5, 0.5, 1, -2}).Draw(w.t, "value"),
+				Value: sampledFrom([]float64{0, 0.25, 0.5, 0.5, 1, -2, math.NaN()}).Draw(w.t, "value"),
 			})
 		}
 	}

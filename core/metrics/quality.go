@@ -31,7 +31,10 @@ func qualityOf(j *core.Job) (q quality, better bool) {
 	if len(j.Reported) == 0 || len(j.Reported[0].Points) < 2 {
 		return q, false
 	}
-	points := j.Reported[0].Points
+	points := slices.DeleteFunc(slices.Clone(j.Reported[0].Points), core.Point.Diverged) // nothing got better by those
+	if len(points) < 2 {
+		return q, false
+	}
 	first, sign := points[0].Value, 1.0
 	if points[len(points)-1].Value > first {
 		sign = -1

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,6 +43,9 @@ func TestQuality(t *testing.T) {
 		"in steps":                {[]*core.Job{completedJob(0, 100, 50, 8, 4, 0)}, AllJobs, &Quality{1, 10 + 10 + 5 + 0.8 + 0.4, 40 - 10, 40}},
 		"with a step back":        {[]*core.Job{completedJob(0, 100, 50, 70, 0)}, AllJobs, &Quality{1, 10 + 10 + 5 + 5, 40, 40}},
 		"worse in the end":        {[]*core.Job{completedJob(0, 100, 0, 50)}, AllJobs, &Quality{1, 20, 20, 20}},
+		"it diverges":             {[]*core.Job{completedJob(0, 100, 0, math.NaN())}, AllJobs, &Quality{1, 20, 20, 20}},
+		"from the start":          {[]*core.Job{completedJob(0, math.NaN(), 8, 0)}, AllJobs, &Quality{1, 30, 30, 30}},
+		"and nothing else":        {[]*core.Job{completedJob(0, math.NaN(), 8, math.NaN())}, AllJobs, none},
 		"an accuracy":             {[]*core.Job{completedJob(0, 0, 0.5, 0.75, 0.5)}, AllJobs, &Quality{1, 10 + 10 + 10./3, 30, 30}},
 		"the mean of two":         {[]*core.Job{completedJob(0, 8, 0), completedJob(3, 100, 50, 70, 0), completedJob(5, 1, 1)}, AllJobs, &Quality{2, 25, 30, 30}},
 		"those that are measured": {[]*core.Job{completedJob(0, 8, 0), completedJob(3, 100, 50, 70, 0)}, Window{First: 1, Last: 3}, &Quality{1, 30, 40, 40}},

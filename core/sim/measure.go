@@ -36,6 +36,9 @@ func (s *Simulator) reportMetrics(j *simJob, at float64) (some bool) {
 	}
 	for _, r := range reporter.Reports(j.phase) {
 		some = true
+		if math.IsInf(r.Value, 0) {
+			r.Value = math.NaN() // a training that diverged, as any other that did
+		}
 		s.clock.events = append(s.clock.events, core.Event{Kind: core.JobReported, AtSeconds: at, Job: j.Spec.ID, Metric: r.Metric, Step: r.Step, Value: r.Value})
 		s.reaction.reported(j, r, at)
 	}

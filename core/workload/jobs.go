@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -44,7 +45,7 @@ type jobEntry struct {
 	Batch        jobBatch      `config:"batch" doc:"bounds of its batch, in samples"`
 	Seconds      float64       `config:"seconds" doc:"how long it takes on the replicas it asks for, as far as known; 0: unknown" min:"0" max:"1e12"`
 	Iterations   float64       `config:"iterations" doc:"work it has to do, in iterations at its initial batch, for a job that reports its progress so; instead of seconds" min:"0" max:"1e15"`
-	Retries      int           `config:"retries" doc:"failed runs that are repeated" min:"0" max:"1000"`
+	Retries      int           `config:"retries" doc:"failed runs that are repeated, each after a wait" min:"0" max:"1000"`
 	Checkpoint   bool          `config:"checkpoint" doc:"a run resumes where the one before stopped, from the folder QUARTET_CHECKPOINT"`
 }
 
@@ -88,6 +89,9 @@ func readJobs(in *input) (*Workload, error) {
 // DecodeJobs reads the text of a job file, in the order of its items. Their moments of submission count from when they are
 // taken in.
 func DecodeJobs(file string, text []byte) ([]Job, error) {
+	if err := notKubernetes(file, text); err != nil {
+		return nil, err
+	}
 	d, values, err := yamlpos.Parse(file, text)
 	if err != nil {
 		return nil, err
@@ -102,6 +106,24 @@ func DecodeJobs(file string, text []byte) ([]Job, error) {
 		jobs[i].At = d.At(fmt.Sprintf("jobs[%d].name", i))
 	}
 	return jobs, nil
+}
+
+// notKubernetes refuses a file whose first document is an object of Kubernetes.
+func notKubernetes(file string, text []byte) error {
+	if !bytes.Contains(text, []byte("apiVersion")) {
+		return nil // it need not be read twice
+	}
+	d, err := yamlpos.Read(file, text)
+	if err != nil {
+		return nil // reported where it is read as a job file
+	}
+	if object := d.KubernetesObject(); object != "" {
+		return core.Diagnostics{{
+			Position: d.At("apiVersion"), Summary: "is a " + object + ", not a job file",
+			Hint: "a local run starts commands, not containers: write a job file (docs/run.md), or create the object with kubectl on a cluster that Quartet schedules (docs/kubernetes.md)",
+		}}
+	}
+	return nil
 }
 
 // submitted is a workload that is yet to come.

@@ -116,6 +116,27 @@ jobs:
 	}
 }
 
+// An object of Kubernetes is said to be one; what only looks like one is a broken job file.
+func TestJobFileOfKubernetes(t *testing.T) {
+	for text, want := range map[string]string{
+		"apiVersion: kubeflow.org/v1\nkind: PyTorchJob\n":             `j.yaml:1:1: is a Kubernetes object of kind "PyTorchJob" ("kubeflow.org/v1"), not a job file; `,
+		"# set\napiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n": `j.yaml:2:1: is a Kubernetes object of kind "JobSet" ("jobset.x-k8s.io/v1alpha2"), not a job file; `,
+		"kind: RayJob\napiVersion: ray.io/v1\n---\nkind: Service\n":   `is a Kubernetes object of kind "RayJob" ("ray.io/v1")`,
+		`{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}`:  `is a Kubernetes object of kind "Job" ("batch.volcano.sh/v1alpha1")`,
+		"apiVersion: v1\n":               `unknown key; did you mean "version"?`,
+		"apiVersion: v1\nkind: {a: b}\n": `unknown key; did you mean "version"?`,
+		"apiVersion: v1\nkind: \n":       `unknown key; did you mean "version"?`,
+		"apiVersion: v1\nkind: [\n":      "did not find expected node content",
+		"[apiVersion, kind]":             "cannot unmarshal",
+		"version: 1\njobs: [{name: a, command: [kubectl, --for=apiVersion]}]\n": "",
+	} {
+		_, err := DecodeJobs("j.yaml", []byte(text))
+		if got := fmt.Sprint(err); want == "" && err != nil || !strings.Contains(got, want) {
+			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
 func TestJobFileProblems(t *testing.T) {
 	cases := map[string]struct{ job, want string }{
 		"path as a name":        {`{name: ../../etc, command: [x]}`, `jobs[0].name: "../../etc" cannot name a job`},

@@ -5,6 +5,7 @@ package yamlpos
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strconv"
@@ -65,6 +66,20 @@ func (d *Document) Values() (map[string]any, error) {
 		return nil, newSyntaxError(err)
 	}
 	return values, nil
+}
+
+// KubernetesObject describes a document that is an object of Kubernetes, such as `Kubernetes object of kind "PyTorchJob" ("kubeflow.org/v1")`;
+// empty for any other document.
+func (d *Document) KubernetesObject() string {
+	if d.Root == nil || d.Root.Kind != yaml.MappingNode {
+		return ""
+	}
+	_, version := child(d.Root, "apiVersion")
+	_, kind := child(d.Root, "kind")
+	if version == nil || kind == nil || version.Kind != yaml.ScalarNode || kind.Kind != yaml.ScalarNode || kind.Value == "" {
+		return ""
+	}
+	return fmt.Sprintf("Kubernetes object of kind %q (%q)", kind.Value, version.Value)
 }
 
 // At is where the value at a path such as noise[3].samples was written, or the nearest one above it: at its key in a mapping,

@@ -170,7 +170,7 @@ func Batsim(w io.Writer, r *Run) error {
 			continue
 		}
 		profile := "delay_" + strconv.Itoa(int(j.ID))
-		b.Profiles[profile] = batsimLength{Type: "delay", Delay: h.seconds}
+		b.Profiles[profile] = batsimLength{Type: "DelayProfile", Delay: h.seconds}
 		b.Jobs = append(b.Jobs, batsimJob{ID: j.Name, Submit: j.SubmitSeconds, Walltime: -1, Resources: h.first.Replicas(), Profile: profile})
 	}
 	e := json.NewEncoder(w)

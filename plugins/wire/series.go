@@ -23,7 +23,7 @@ func (e *Encoder) encodeReported(m *stagev1.Job, j *core.Job) {
 		}
 		sent := &e.reported[j.ID][i]
 		kept := 0
-		for kept < min(len(sent.Points), len(s.Points)) && sent.Points[kept] == s.Points[kept] {
+		for kept < min(len(sent.Points), len(s.Points)) && sent.Points[kept].Equal(s.Points[kept]) {
 			kept++
 		}
 		if kept == len(sent.Points) && kept == len(s.Points) {

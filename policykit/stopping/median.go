@@ -21,8 +21,8 @@ type Median struct {
 const mostPoints = 256
 
 // NewMedian is the median rule of Golovin et al. (Vizier, KDD'17): a trial stops when its best value up to a step is worse than the median, over the others that have come to
-// the step, of the mean of their reports up to it. Those that ended count as well, where the publication counts only them; those that came to nothing do not. O(n log n) a
-// report for n trials.
+// the step, of the mean of their reports up to it. Those that ended count as well, where the publication counts only them; those that came to nothing do not. A value of NaN
+// leaves no best value before it, and its mean is the worst from there on. O(n log n) a report for n trials.
 func NewMedian(m Median) Rule { return &median{config: m} }
 
 type median struct {
@@ -67,6 +67,9 @@ func (r *median) Report(t Trial, step, value float64) {
 		return
 	}
 	c.add(step, value)
+	if math.IsNaN(value) { // it diverged: what it was before is lost
+		c.Best = number(value)
+	}
 	if r.config.Goal.Better(value, float64(c.Best)) {
 		c.Best = number(value)
 	}

@@ -137,6 +137,10 @@ func TestRules(t *testing.T) {
 		"after it":                        {NewMedian(Median{Others: 1, Grace: 2}), "+0..1 0@1=1 0@2=1 1@1=9 1@2=9", []Trial{0}, nil, []Trial{1}},
 		"those that ended count":          {NewMedian(Median{Others: 1}), "+0..1 0@1=1 -0 1@1=2", nil, nil, []Trial{1}},
 		"those that broke do not":         {NewMedian(Median{Others: 1}), "+0..1 0@1=1 x0 1@1=2", []Trial{1}, nil, nil},
+		"one that diverged is lost":       {NewMedian(Median{Others: 1}), "+0..1 0@1=1 0@2=2 1@1=0.5 1@2=NaN", []Trial{0}, nil, []Trial{1}},
+		"for more is better too":          {NewMedian(Median{Others: 1, Goal: core.Maximize}), "+0..1 0@1=1 0@2=2 1@1=9 1@2=NaN", []Trial{0}, nil, []Trial{1}},
+		"one that is finite again is not": {NewMedian(Median{Others: 1, Grace: 3}), "+0..1 0@1=1 0@2=2 0@3=2 1@1=NaN 1@2=NaN 1@3=1.5", []Trial{0, 1}, nil, nil},
+		"those that diverged are no bar":  {NewMedian(Median{Others: 3}), "+0..3 0@1=0.1 0@2=NaN 1@1=0.1 1@2=NaN 2@1=0.1 2@2=NaN 3@2=7", []Trial{0, 1, 2, 3}, nil, nil},
 		"NaN is worse than any median":    {NewMedian(Median{Others: 1}), "+0..1 0@1=1e300 1@1=NaN", []Trial{0}, nil, []Trial{1}},
 		"those that have not come so far": {NewMedian(Median{Others: 1}), "+0..1 0@1=1 1@2=2", []Trial{0, 1}, nil, nil},
 	} {

@@ -5,6 +5,8 @@ package scripttest
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"regexp"
@@ -13,6 +15,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/quartet-sched/quartet/core/agent"
 )
 
 // Patience is how long a script waits for what must come, on a busy machine too.
@@ -69,9 +73,23 @@ func Await(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // Job is a program to run as a job: job fail-once FILE fails unless the file is there, which it makes; job wait FILE says
-// that it has begun and waits for the file.
+// that it has begun and waits for the file; job says FILE LINE ... writes lines to its scheduler as they are, and waits for the file before it is done.
 func Job() {
 	switch _, err := os.Stat(os.Args[2]); {
+	case os.Args[1] == "says":
+		conn, failed := net.Dial("unix", os.Getenv(agent.SocketVariable))
+		if failed != nil {
+			os.Exit(9)
+		}
+		for _, line := range os.Args[3:] {
+			fmt.Fprintln(conn, line)
+		}
+		for ; err != nil; _, err = os.Stat(os.Args[2]) {
+			time.Sleep(5 * time.Millisecond)
+		}
+		fmt.Fprintln(conn, `{"done": {}}`)
+		_ = conn.(*net.UnixConn).CloseWrite()
+		_, _ = io.Copy(io.Discard, conn) // until the scheduler has read it all
 	case os.Args[1] == "wait":
 		fmt.Println("begun")
 		for ; err != nil; _, err = os.Stat(os.Args[2]) {

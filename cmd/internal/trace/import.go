@@ -51,7 +51,7 @@ stdout. Every row is one or the other. FILE may be compressed by gzip; - is stan
 	c.Flags().StringArrayVar(&f.maps, "map", nil, "columns of the file, as submit_s=Submit,replicas=GPUs; may be repeated (default: those that the format names)")
 	c.Flags().StringArrayVar(&f.keep, "keep", nil, "keep rows with one of these values, as state=COMPLETED,FAILED; may be repeated")
 	c.Flags().StringVar(&f.zone, "zone", "UTC", "time zone of dates that name none, such as Europe/Berlin")
-	c.Flags().StringVar(&f.out, "out", "", "file to write the trace to")
+	c.Flags().StringVar(&f.out, "out", "", "file to write the trace to, - for stdout (default: stdout)")
 	cli.MustComplete(c, "from", exchange.Formats)
 	cli.MustRequire(c, "from", exchange.Formats[0])
 	return c
@@ -102,6 +102,9 @@ func (f *importFlags) options() (exchange.Options, error) {
 }
 
 func (f *importFlags) run(c *cobra.Command, a *app, path string) error {
+	if f.out == "-" {
+		f.out = "" // as if it were left out
+	}
 	o, err := f.options()
 	if err != nil {
 		return err

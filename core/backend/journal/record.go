@@ -80,7 +80,8 @@ type Event struct {
 	Gradients   core.Gradients   `json:",omitzero"`  // statistics of gradients that the job reported
 	Metric      string           `json:",omitzero"`  // name of the metric that the job reported
 	Step        float64          `json:",omitzero"`  // of the training at which Value was computed
-	Value       float64          `json:",omitzero"`  // value that was reported of Metric
+	Value       float64          `json:",omitzero"`  // value that was reported of Metric; absent where it is not finite
+	Diverged    bool             `json:",omitzero"`  // the value of Metric is not finite
 	Unusable    core.DeviceSet   `json:",omitzero"`  // devices of the node that cannot be used
 	Seats       []core.Seat      `json:",omitempty"` // that a job has left, or that it let go of
 	Added       *core.AddedNode  `json:",omitempty"` // the node that joined
@@ -104,6 +105,9 @@ func Events(events []core.Event) []Event {
 		if e.Kind == core.JobChanged {
 			list[i].Changed = e.Spec
 		}
+		if math.IsNaN(e.Value) {
+			list[i].Value, list[i].Diverged = 0, true
+		}
 	}
 	return list
 }
@@ -118,6 +122,9 @@ func (e *Event) of(spec func(core.JobID) *core.JobSpec) core.Event {
 	}
 	if e.Kind == core.JobSubmitted {
 		t.Spec = spec(e.Job)
+	}
+	if e.Diverged {
+		t.Value = math.NaN()
 	}
 	return t
 }

@@ -114,11 +114,11 @@ func (b *Backend) takeMetrics(j *job, metrics []heardMetric, now float64) {
 		m := said.Metric
 		known := slices.IndexFunc(j.said.metrics, func(o agent.Metric) bool { return o.Name == m.Name })
 		switch {
-		case known >= 0 && said.again && m.Step <= j.said.metrics[known].Step && m != j.said.metrics[known]:
+		case known >= 0 && said.again && m.Step <= j.said.metrics[known].Step && !m.Equal(j.said.metrics[known]):
 			continue // it was heard, and others after it
 		case known < 0:
 			j.said.metrics = append(j.said.metrics, m)
-		case j.said.metrics[known] == m:
+		case j.said.metrics[known].Equal(m):
 			continue // said again, to a scheduler that may not have heard it
 		default:
 			j.said.metrics[known] = m

@@ -27,7 +27,7 @@ func (r *report) hear(m agent.Metric) bool {
 	switch {
 	case known < 0:
 		r.metrics = append(r.metrics, m)
-	case r.metrics[known] == m:
+	case r.metrics[known].Equal(m):
 		return false
 	default:
 		r.metrics[known] = m
@@ -95,7 +95,7 @@ func (b *Backend) collect(e *agent.Event, now float64) {
 // unheard leaves those metrics out that the run said before to this scheduler or to one before it.
 func (j *job) unheard(metrics []agent.Metric) []agent.Metric {
 	return slices.DeleteFunc(slices.Clone(metrics), func(m agent.Metric) bool {
-		return slices.ContainsFunc(j.reported.metrics, func(o agent.Metric) bool { return o.Name == m.Name && m.Step <= o.Step && o != m })
+		return slices.ContainsFunc(j.reported.metrics, func(o agent.Metric) bool { return o.Name == m.Name && m.Step <= o.Step && !o.Equal(m) })
 	})
 }
 

@@ -56,6 +56,7 @@ type Backend struct {
 	lastWork  float64     // when a job last ran, or was submitted
 	found     bool        // the runs of schedulers before this one were looked for
 	unsettled bool        // what runs is not what is decided
+	uncounted []*job      // whose runs failed, which is yet to be recorded
 	closed    bool
 	health    []core.Health // by node, as last told or about to be
 	events    []core.Event
@@ -343,7 +344,7 @@ func (b *Backend) over(now, due float64) bool {
 		return false
 	}
 	stalled := b.stalled(now)
-	if slices.ContainsFunc(b.jobs, (*job).live) || b.active > 0 && b.opening() {
+	if slices.ContainsFunc(b.jobs, (*job).live) || b.active > 0 && b.opening() || b.retrying() {
 		return stalled
 	}
 	return b.active == 0 || math.IsInf(due, 1) || stalled
@@ -354,6 +355,9 @@ func (b *Backend) stalled(now float64) bool {
 	after := b.seconds(b.config.StallAfter)
 	grace := 0.0
 	for _, j := range b.jobs {
+		if now <= j.retries() && j.retries() < math.Inf(1) {
+			return false
+		}
 		if j.submitted && !j.ended {
 			grace = max(grace, j.proves(after))
 		}

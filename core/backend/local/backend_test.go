@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
@@ -68,7 +69,7 @@ func tryOpen(dir, identity string, fresh bool, clock Clock, w *workload.Workload
 
 // openWithin is tryOpen that waits so long for what another instance holds.
 func openWithin(wait time.Duration, dir, identity string, fresh bool, clock Clock, w *workload.Workload) (*Backend, error) {
-	o := coretest.Component(New(clock), map[string]any{"grace": "200ms"}, discard).(*Opener)
+	o := coretest.Component(New(clock), map[string]any{"grace": "200ms", "retry_delay": "0s"}, discard).(*Opener)
 	o.lockWait = wait
 	o.For(Run{Dir: dir, Identity: identity, Fresh: fresh})
 	b, err := o.Open(context.Background(), machine(), w)
@@ -400,12 +401,26 @@ func TestReportsReachThePipeline(t *testing.T) {
 	if len(measured) != 1 || measured[0].Measurement != want || measured[0].Gradients != (core.Gradients{SquaredNorm: 3, Variance: 4}) {
 		t.Errorf("measured %+v, want %+v once", measured, want)
 	}
+	for step, value := range []float64{1, math.NaN(), math.Inf(-1)} {
+		if err := c.Metric("loss", float64(step), value); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := c.Checkpointed(30); err != nil {
 		t.Fatal(err)
 	}
 	for !b.jobs[0].reported.checkpointed {
 		b.listen(b.elapsed())
 		time.Sleep(time.Millisecond)
+	}
+	var losses []float64
+	for i := range b.events {
+		if e := &b.events[i]; e.Kind == core.JobReported && e.Metric == "loss" {
+			losses = append(losses, e.Value)
+		}
+	}
+	if diff := cmp.Diff([]float64{1, math.NaN(), math.NaN()}, losses, cmpopts.EquateNaNs()); diff != "" {
+		t.Errorf("reported losses (-want +got):\n%s", diff)
 	}
 	apply(t, b, core.Change{Action: core.Stop})
 	if got := b.jobs[0].progress; got != 30 {

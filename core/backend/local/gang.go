@@ -59,6 +59,7 @@ func (b *Backend) start(jobs []*job, now float64) error {
 	for _, p := range ready {
 		b.started(p.job, p.keeper)
 		p.keeper.Begin()
+		b.retried(p.job)
 	}
 	return nil
 }
@@ -80,6 +81,9 @@ func (b *Backend) prepare(j *job) (prepared, error) {
 	next := run{Number: j.run.Number + 1, Round: j.decided, Failures: j.run.Failures, Lost: j.run.Lost, Names: b.devicesOf(j.seats)}
 	if j.again {
 		next.Why, next.BeganSeconds, next.From = j.run.Why, j.run.BeganSeconds, j.run.From
+		if j.run.RetrySeconds > 0 {
+			next.Waited, next.FailedSeconds, next.BeganSeconds = true, j.run.BeganSeconds, b.elapsed()
+		}
 	}
 	folder := b.runFolder(j, next.Number)
 	o, err := b.orders(j, folder)

@@ -52,6 +52,10 @@ type Config struct {
 	StandIn []string `config:"stand_in" doc:"command of jobs that have none, with {name}, {application}, {profile}, {work}, {seconds}, {replicas}, {batch} and {speedup} of the job filled in; if left out, such jobs do nothing for as long as the simulator would let them"`
 	// HangAfter is how long a job whose agent has spoken may be silent before its run fails; 0 for ever.
 	HangAfter time.Duration `config:"hang_after" doc:"a run whose agent spoke and then says nothing for so long has failed; 0 for never" min:"0s"`
+	// RetryDelay is how long a job with retries left waits after its first run that failed; it doubles with each further one, up to RetryDelayMax.
+	RetryDelay time.Duration `config:"retry_delay" doc:"how long a job waits after its first run that failed, before it is repeated; doubles with each further one" min:"0s" max:"24h"`
+	// RetryDelayMax is how long a job waits at most before it is repeated.
+	RetryDelayMax time.Duration `config:"retry_delay_max" doc:"how long a job waits at most before it is repeated" min:"0s" max:"24h"`
 	// CheckpointEvery is how often jobs that speak the agent protocol are asked for a checkpoint; 0 for never.
 	CheckpointEvery time.Duration `config:"checkpoint_every" doc:"how often jobs that speak the agent protocol are asked for a checkpoint; 0 for never: they make them when they see fit, and when they are stopped" min:"0s"`
 	// Speedup is how many seconds of the run pass in a second.
@@ -101,7 +105,7 @@ func New(clock Clock) core.Factory[backend.Opener] {
 		Description: "The nodes of the config are declared shares of this machine; devices are numbered through over all of them. " +
 			"It needs Linux, and jobs with commands.",
 	}, Config{
-		Grace: 10 * time.Second, LogMB: 64, LogFiles: 3, Limits: keeper.LimitsTry, Devices: declaredDevices, Speedup: 1, StallAfter: time.Hour,
+		Grace: 10 * time.Second, LogMB: 64, LogFiles: 3, Limits: keeper.LimitsTry, Devices: declaredDevices, Speedup: 1, StallAfter: time.Hour, RetryDelay: 10 * time.Second, RetryDelayMax: 5 * time.Minute,
 	}, func(c Config, s core.Settings) (backend.Opener, error) {
 		return &Opener{config: c, log: s.Log, clock: clock, lockWait: lockWait, seed: s.Seed, id: s.ID}, nil
 	})

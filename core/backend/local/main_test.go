@@ -165,7 +165,7 @@ func schedule(policy, dir, file string) int {
 		if err != nil {
 			return err
 		}
-		settings, cluster := map[string]any{"dir": dir, "grace": "200ms"}, clusterOf(policy)
+		settings, cluster := map[string]any{"dir": dir, "grace": "200ms", "retry_delay": "20ms", "retry_delay_max": "100ms"}, clusterOf(policy)
 		if policy == pooling {
 			cluster = slots(1, 0, 4)
 			settings["pools"] = []any{map[string]any{

@@ -57,7 +57,7 @@ func (o outcomes) ObserveRound(r *core.Report) error {
 func operate(policy, dir string) int {
 	err := func() error {
 		log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-		opener := coretest.Component(New(realClock{}), map[string]any{"dir": dir, "grace": "200ms"}, log)
+		opener := coretest.Component(New(realClock{}), map[string]any{"dir": dir, "grace": "200ms", "retry_delay": "20ms", "retry_delay_max": "100ms"}, log)
 		opener.(*Opener).For(Run{Dir: dir, Identity: "test"})
 		cluster := clusterOf(policy)
 		opened, err := opener.Open(context.Background(), cluster, &workload.Workload{Open: true})

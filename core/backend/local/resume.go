@@ -342,14 +342,16 @@ func (b *Backend) wakeUp() {
 // resumeRepeated tells of a run in the place of one that failed, which was started after the last recorded round.
 func (b *Backend) resumeRepeated(j *job) {
 	r := &j.run
-	if r.Why == "" || !j.wanted() || r.BeganSeconds <= j.asOf {
+	if r.Why == "" || !j.wanted() || r.BeganSeconds <= j.asOf || r.RetrySeconds > 0 { // of one that failed it is told when its end is
 		return
 	}
+	told := r.Waited && j.asOf >= r.FailedSeconds
 	j.progress = r.From
 	j.begin(r.BeganSeconds)
-	again := j.progressed(max(r.BeganSeconds, b.now))
-	again.Message = r.Why
-	b.events = append(b.events, again)
+	b.tellAgain(j, max(r.BeganSeconds, b.now))
+	if told {
+		b.events[len(b.events)-1].Message = ""
+	}
 }
 
 // lost reports whether a device that a job was given is gone, or is there in the place of another.

@@ -19,6 +19,9 @@ func (b *Backend) settle(now float64) error {
 	if !b.unsettled {
 		return nil
 	}
+	if err := b.countFailures(); err != nil {
+		return err
+	}
 	b.unsettled = false
 	held := b.newOccupancy()
 	for _, j := range b.jobs {
@@ -32,7 +35,11 @@ func (b *Backend) settle(now float64) error {
 	}
 	var starting []*job
 	for _, j := range b.jobs {
-		if j.due() && held.fits(j, j.seats) {
+		switch {
+		case !j.due():
+		case j.waitsToRetry(now):
+			b.unsettled = true
+		case held.fits(j, j.seats):
 			held.add(j, b.devicesOf(j.seats))
 			starting = append(starting, j)
 		}
@@ -109,6 +116,9 @@ func (b *Backend) hangsAt(j *job) float64 {
 func (b *Backend) patienceEnds(now float64) float64 {
 	by := math.Inf(1)
 	for _, j := range b.jobs {
+		if at := j.retries(); at > now {
+			by = min(by, at)
+		}
 		if j.live() {
 			by = min(by, b.hangsAt(j))
 			if j.checkpointBy > now {
@@ -210,24 +220,6 @@ var interruptions = map[keeper.Outcome]struct {
 	keeper.Stopped:    {core.CauseKilled, "it was stopped"},
 	keeper.Lost:       {core.CauseKilled, "its keeper was killed"},
 	keeper.NeverBegan: {core.CauseNeverBegan, "none of its processes was started"},
-}
-
-// failed starts a job again in its place, or gives it up.
-func (b *Backend) failed(j *job, reason string, at float64) {
-	j.run.Failures++
-	b.log.Warn("a run failed", "job", j.Spec.Name, "run", j.run.Number, "reason", reason, "retries_left", max(j.Process.Retries-j.run.Failures+1, 0))
-	if j.run.Failures > j.Process.Retries {
-		j.leave(at)
-		b.fail(j, reason, at)
-		return
-	}
-	j.again = true
-	j.progress = j.keeps(at)
-	j.begin(at)
-	j.run.Why, j.run.BeganSeconds, j.run.From = fmt.Sprintf("begins again, for run %d failed: %s", j.run.Number, reason), at, j.progress
-	again := j.progressed(at)
-	again.Message = j.run.Why
-	b.events = append(b.events, again)
 }
 
 // finalReport is what a keeper left, and when the run ended. Only of one that ended while no scheduler ran does its file tell

@@ -19,7 +19,7 @@ func TestARunStallsOverAJobThatIsThrownBack(t *testing.T) {
 	defer cancel()
 	j := shell("again", "n=$(cat n || echo 0); echo $((n + 5)) >n; sleep 0.$(printf %03d $n); exit 3")
 	j.Process.Dir, j.Process.Retries = t.TempDir(), 1<<20
-	b, err := fast(t, t.TempDir(), map[string]any{"stall_after": "4s", "speedup": 1.0}, commands(j))
+	b, err := fast(t, t.TempDir(), map[string]any{"stall_after": "4s", "speedup": 1.0, "retry_delay": "0s"}, commands(j))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,13 @@ type run struct {
 	Failures int // of earlier runs
 	Lost     int // earlier runs in a row whose keepers did not say how they ended
 
+	// RetrySeconds is when the next run may begin, of one that failed and is repeated after a wait: Failures counts it, and Why,
+	// BeganSeconds and From are those of the next one, with the moment of the failure.
+	RetrySeconds float64 `json:",omitempty"`
+	// Waited says that the run was started after such a wait, and FailedSeconds when the one before had failed.
+	Waited        bool    `json:",omitempty"`
+	FailedSeconds float64 `json:",omitempty"`
+
 	// Of a run in the place of one that failed: why it was started, when, and with what progress.
 	Why                string   `json:",omitempty"`
 	BeganSeconds, From float64  `json:",omitempty"`

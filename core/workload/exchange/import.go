@@ -21,10 +21,17 @@ const (
 	SWF    = "swf"    // the standard workload format
 	Batsim = "batsim" // the JSON workloads of Batsim
 	CSV    = "csv"    // any table with a header
+
+	Kubectl = "kubectl" // what `kubectl get ... -o json` prints of jobs, pods or workloads
+	Philly  = "philly"  // cluster_job_log, the JSON of Microsoft's Philly cluster
+	PAI     = "pai"     // pai_task_table of Alibaba's cluster trace of 2020
+	OpenB   = "openb"   // the tables of Alibaba's cluster traces of 2023 (openb), 2025 and 2026 (spot)
+	Acme    = "acme"    // the job traces of Shanghai AI Lab's Acme
+	Helios  = "helios"  // the cluster logs of SenseTime's Helios
 )
 
 // Formats lists the formats that Import reads.
-var Formats = []string{Sacct, Kueue, SWF, Batsim, CSV}
+var Formats = []string{Sacct, Kueue, Kubectl, SWF, Batsim, Philly, PAI, OpenB, Acme, Helios, CSV}
 
 // Options say how a log is read.
 type Options struct {
@@ -67,9 +74,15 @@ func Import(ctx context.Context, name string, r io.Reader, o Options) (*Trace, C
 		err = in.swf(content)
 	case Batsim:
 		err = in.batsim(content)
-	case Sacct, Kueue, CSV:
-		err = in.rows(content, layouts[o.From])
+	case Kubectl:
+		err = in.kubectl(content)
+	case Philly:
+		err = in.philly(content)
 	default:
+		if l, table := layouts[o.From]; table {
+			err = in.rows(content, l)
+			break
+		}
 		err = core.Diagnostics{{Summary: fmt.Sprintf("unknown format %q", o.From), Hint: core.SuggestHint(o.From, "formats", Formats)}}
 	}
 	if err != nil {
@@ -142,7 +155,7 @@ func (in *importer) keeps(outcome string) bool {
 func (in *importer) checkFixed() error {
 	var ds core.Diagnostics
 	if len(in.Map) > 0 {
-		ds = append(ds, core.Diagnostic{Summary: in.From + " has no columns to map", Hint: "columns are those of sacct, kueue and csv"})
+		ds = append(ds, core.Diagnostic{Summary: in.From + " has no columns to map", Hint: "only tables have columns, such as sacct, kueue and csv"})
 	}
 	for _, k := range in.Keep {
 		if !strings.EqualFold(k.Column, "outcome") && !strings.EqualFold(k.Column, "state") && !strings.EqualFold(k.Column, "status") {

@@ -35,10 +35,16 @@ const (
 	fieldEstimate
 	fieldStart
 	fieldOutcome
+	fieldShare
 	fieldEnded // and those that others are computed from
 	fieldLimitMinutes
 	fieldNodes
 	fieldNamespace
+	fieldMeanReplicas
+	fieldTotalCPUs
+	fieldNodeCPUs
+	fieldTotalMemory
+	fieldNodeMemory
 	fieldCount
 
 	fieldEnd = fieldEnded // number of columns of a trace
@@ -47,7 +53,8 @@ const (
 // fieldNames are the columns of a trace, and those that others are computed from.
 var fieldNames = [fieldCount]string{
 	"name", "submit_s", "duration_s", "replicas", "tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb",
-	"pinned", "deadline_s", "best_effort", "tier", "experiment", "limit_s", "estimate_s", "observed_start_s", "outcome", "end_s", "limit_minutes", "nodes", "namespace",
+	"pinned", "deadline_s", "best_effort", "tier", "experiment", "limit_s", "estimate_s", "observed_start_s", "outcome", "share_milli",
+	"end_s", "limit_minutes", "nodes", "namespace", "replicas_mean", "total_cpus", "node_cpus", "total_memory_gb", "node_memory_gb",
 }
 
 // layout says which columns of a table become what where nobody maps them.
@@ -61,12 +68,17 @@ type layout struct {
 	// columns are names in lower case without signs, by field; the first that the table has is taken, and those after it where
 	// its cell is empty.
 	columns [fieldCount][]string
-	free    []string // columns of free text, which may hold dividers
+	free    []string                 // columns of free text, which may hold dividers
+	units   [fieldCount]float64      // what a number of a field is multiplied by; 0 for 1
+	perNode bool                     // a number of devices is that on each node
+	words   map[string]string        // words of its own for outcomes and flags, in lower case, by what Quartet calls so
+	header  []string                 // columns of a file without a header
+	job     func(name string) string // the job that a row of a name is a part of; nil where each row is a job
 }
 
 var layouts = map[string]*layout{
 	Sacct: {
-		divider: '|', steps: true, toNow: true, requeue: true,
+		divider: '|', steps: true, toNow: true, requeue: true, job: hetJob,
 		columns: [fieldCount][]string{
 			fieldName:         {"jobid", "jobidraw"},
 			fieldSubmit:       {"submit"},
@@ -98,18 +110,96 @@ var layouts = map[string]*layout{
 			fieldOutcome:      {"state", "status", "reason", "finishedreason", "result", "outcome", "phase"},
 		},
 	},
+	Acme: slurmTable, Helios: slurmTable,
+	OpenB: {
+		divider: ',', quotes: true, perNode: true, words: map[string]string{"spot": "true", "hp": "false"},
+		columns: [fieldCount][]string{
+			fieldName:         {"name", "instancesn", "jobname"},
+			fieldSubmit:       {"creationtime", "submittime"},
+			fieldStart:        {"scheduledtime"},
+			fieldEnded:        {"deletiontime"},
+			fieldDuration:     {"duration"},
+			fieldReplicas:     {"numgpu", "gpurequest"},
+			fieldShare:        {"gpumilli"},
+			fieldNodes:        {"workernum"},
+			fieldTenant:       {"qos", "organization"},
+			fieldApplication:  {"appname"},
+			fieldAccelerators: {"gpuspec", "gpumodel"},
+			fieldBestEffort:   {"jobtype"},
+			fieldTotalCPUs:    {"cpumilli"},
+			fieldNodeCPUs:     {"cpurequest"},
+			fieldTotalMemory:  {"memorymib"},
+			fieldNodeMemory:   {"memoryrequest"},
+		},
+		units: [fieldCount]float64{fieldTotalCPUs: 1e-3, fieldTotalMemory: 1. / 1024},
+	},
+	PAI: {
+		divider: ',', quotes: true, perNode: true, words: map[string]string{"terminated": "completed"}, job: taskJob,
+		header: []string{"job_name", "task_name", "inst_num", "status", "start_time", "end_time", "plan_cpu", "plan_mem", "plan_gpu", "gpu_type"},
+		columns: [fieldCount][]string{
+			fieldName:         {"taskname"},
+			fieldNamespace:    {"jobname"},
+			fieldSubmit:       {"starttime"}, // the table has no other
+			fieldEnded:        {"endtime"},
+			fieldStart:        {"starttime"},
+			fieldReplicas:     {"plangpu"},
+			fieldNodes:        {"instnum"},
+			fieldAccelerators: {"gputype"},
+			fieldNodeCPUs:     {"plancpu"},
+			fieldNodeMemory:   {"planmem"},
+			fieldOutcome:      {"status"},
+		},
+		units: [fieldCount]float64{fieldReplicas: 0.01, fieldNodeCPUs: 0.01},
+	},
 	CSV: {
 		quotes: true, own: true,
 		columns: [fieldCount][]string{
-			fieldStart: {"observedstarts", "firststarts"}, fieldEnded: {"ends", "finishs"}, fieldReplicas: {"replicas", "replicasmean"}, // finish_s without its line
+			fieldStart: {"observedstarts", "firststarts"}, fieldEnded: {"ends", "finishs"}, // finish_s without its line
 		},
 	},
+}
+
+// slurmTable is the tables of Slurm's jobs that were published of Acme and of Helios. Their durations are not read: those of Kalos, a
+// cluster of Acme, count from the submission.
+var slurmTable = &layout{
+	divider: ',', quotes: true,
+	columns: [fieldCount][]string{
+		fieldName:        {"jobid"},
+		fieldSubmit:      {"submittime"},
+		fieldStart:       {"starttime"},
+		fieldEnded:       {"endtime"},
+		fieldReplicas:    {"gpunum"},
+		fieldNodes:       {"nodenum"},
+		fieldTenant:      {"vc", "user"},
+		fieldApplication: {"type"},
+		fieldTotalCPUs:   {"cpunum"},
+		fieldNodeMemory:  {"memperpodgb"},
+		fieldOutcome:     {"state"},
+	},
+}
+
+// hetJob is the job that a component of a heterogeneous job of Slurm belongs to: 13 of 13+1.
+func hetJob(name string) string {
+	job, component, is := strings.Cut(name, "+")
+	if !is {
+		return name
+	}
+	if _, whole := count([]byte(component)); !whole {
+		return name
+	}
+	return job
+}
+
+// taskJob is the job of PAI that a task belongs to.
+func taskJob(name string) string {
+	job, _, _ := strings.Cut(name, "/")
+	return job
 }
 
 // aliases are the names that a column may have in the table, for a field.
 func (l *layout) aliases(f field) []string {
 	if !l.own && f >= fieldDeadline && f <= fieldExperiment {
-		return nil
+		return l.columns[f]
 	}
 	return append(slices.Clone(l.columns[f]), plainName(fieldNames[f]))
 }
@@ -130,9 +220,9 @@ type heading struct {
 	fields [fieldCount][]int // columns by field, in the order in which they are asked
 	keepBy []int             // column of each of Options.Keep
 	texts  []int             // columns of free text
-	idAt   int               // column that tells steps of jobs; -1 for none
+	idAt   int               // column that says which rows are steps of jobs; -1 for none
 
-	nodesMapped bool // by Options.Map: a number of devices is that on each node
+	nodesMapped bool // a number of devices is that on each node, as the layout or Options.Map says
 }
 
 // find is the column of a name: exactly, or else in lower case and without signs; -1 for none.
@@ -153,6 +243,7 @@ func (in *importer) heading(cells [][]byte, line int, l *layout) (*heading, erro
 	ds := h.mapColumns(in.Map, at)
 	h.nodesMapped = len(h.fields[fieldNodes]) > 0
 	h.findColumns(l)
+	h.nodesMapped = h.nodesMapped || l.perNode && len(h.fields[fieldNodes]) > 0
 	ds = slices.Concat(ds, h.checkColumns(at), h.findKept(in.Keep, at))
 	for _, name := range l.free {
 		if k := h.find(name); k >= 0 {
@@ -210,13 +301,22 @@ func (h *heading) checkColumns(at core.Position) (ds core.Diagnostics) {
 		for _, other := range or {
 			names = append(names, fieldNames[other])
 		}
+		how := strings.Join(names, "=COLUMN or ") + "=COLUMN"
+		start, end := h.likely(fieldStart), h.likely(fieldEnded)
+		if likely := h.likely(f); likely != "" {
+			how += fmt.Sprintf(", perhaps --map %s=%s", fieldNames[f], likely)
+		} else if f == fieldDuration && start != "" && end != "" {
+			how += fmt.Sprintf(", perhaps --map %s=%s,%s=%s", fieldNames[fieldStart], start, fieldNames[fieldEnded], end)
+		}
 		ds = append(ds, core.Diagnostic{
 			Position: at, Summary: "missing column " + strings.Join(names, " or "),
-			Hint: fmt.Sprintf("name it with --map %s=COLUMN; columns of the file: %s", strings.Join(names, "=COLUMN or "), strings.Join(h.names, ", ")),
+			Hint: fmt.Sprintf("name it with --map %s; columns of the file: %s", how, strings.Join(h.names, ", ")),
 		})
 	}
 	needed(fieldSubmit)
-	needed(fieldReplicas)
+	if missing(fieldMeanReplicas) {
+		needed(fieldReplicas)
+	}
 	switch starts, ends := !missing(fieldStart), !missing(fieldEnded); {
 	case !starts && ends:
 		needed(fieldDuration, fieldStart)
@@ -226,6 +326,33 @@ func (h *heading) checkColumns(at core.Position) (ds core.Diagnostics) {
 		needed(fieldDuration)
 	}
 	return ds
+}
+
+// likelyWords are parts of the names that columns often have in other tables, the likeliest first.
+var likelyWords = [fieldCount][]string{
+	fieldSubmit:   {"submit", "submission", "queued", "enqueue", "created", "creation", "arriv"},
+	fieldDuration: {"duration", "runtime", "elapsed"},
+	fieldReplicas: {"replica", "gpu", "device", "worker"},
+	fieldStart:    {"start", "begin", "scheduled"},
+	fieldEnded:    {"end", "finish", "complet", "deletion"},
+}
+
+// likely is the column whose name says that it is a field; empty where none does. Of several it is the one with the shortest name.
+func (h *heading) likely(f field) (found string) {
+	for _, word := range likelyWords[f] {
+		for _, name := range h.names {
+			if strings.ContainsAny(name, ",=") {
+				continue // --map cannot name it
+			}
+			if strings.Contains(plainName(name), word) && (found == "" || len(name) < len(found)) {
+				found = name
+			}
+		}
+		if found != "" {
+			break
+		}
+	}
+	return found
 }
 
 // findKept finds the columns that jobs are kept by.

@@ -40,11 +40,15 @@ type Details struct {
 	MaxReplicas int32   // most replicas that it can use
 	Pinned      bool    // it stays where it runs
 	BestEffort  bool    // it has no claim to devices that others want
+	ShareMilli  int16   // thousandths of a device that each replica has; 0 for a whole one
 
 	// Shares says that the job declares what it has of devices, or what it shares them by: a part or a slice, device memory, a utilisation, a tolerance, stages or
-	// what it gains from CPUs. No format of logs has fields for that, and no import sets it.
+	// what it gains from CPUs. No import sets it: of all that, logs have ShareMilli only.
 	Shares bool
 }
+
+// shares reports whether the job declares what it has of devices, or what it shares them by.
+func (r *Record) shares() bool { return r.more != nil && (r.more.Shares || r.more.ShareMilli > 0) }
 
 // besides reports whether there is anything but what the job shares devices by.
 func (d *Details) besides() bool {
@@ -52,7 +56,7 @@ func (d *Details) besides() bool {
 		return false
 	}
 	of := *d
-	of.Shares = false
+	of.Shares, of.ShareMilli = false, 0
 	return of != Details{}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
 	"pgregory.net/rapid"
 )
 
@@ -64,6 +65,7 @@ func TestRoundTrip(t *testing.T) {
 						Pinned: rapid.Bool().Draw(t, "pinned"), BestEffort: rapid.Bool().Draw(t, "best effort"),
 						Deadline: rapid.SampledFrom([]float64{0, 0.1, 900}).Draw(t, "deadline"), Tier: rapid.SampledFrom([]string{"", "premium", "basic"}).Draw(t, "tier"),
 						Experiment: rapid.SampledFrom([]string{"", "sweep", "lr_1.e-3"}).Draw(t, "experiment"),
+						ShareMilli: rapid.SampledFrom([]int16{0, 1, 250, 999}).Draw(t, "share"), CPUs: rapid.SampledFrom([]float64{0, 0.5, 15}).Draw(t, "CPUs"),
 					})
 				}
 				_, once := again(t, format, trace) // what the format cannot hold is lost here
@@ -125,7 +127,7 @@ func fuzz(f *testing.F, from string, seeds ...string) {
 	})
 }
 
-func FuzzSacct(f *testing.F) { fuzz(f, Sacct, messy) }
+func FuzzSacct(f *testing.F) { fuzz(f, Sacct, messy, seedOf(f, "sacct_het"), seedOf(f, "sacct_twice")) }
 
 func FuzzKueue(f *testing.F) {
 	fuzz(f, Kueue, "namespace,name,queue,created,admitted,finished,gpus\nml,a,q,2026-01-05T08:00:00Z,2026-01-05T08:00:01Z,2026-01-05T09:00:00+01:00,8\n",
@@ -141,6 +143,36 @@ func FuzzBatsim(f *testing.F) {
 	fuzz(f, Batsim, `{"nb_res":1,"jobs":[{"id":"a","subtime":1,"walltime":-1,"res":1,"profile":"p"}],"profiles":{"p":{"type":"delay","delay":2}}}`)
 }
 
+func FuzzBatsim5(f *testing.F) {
+	fuzz(f, Batsim, `{"nb_res":1,"jobs":[{"id":"a","subtime":1,"walltime":-1,"res":1,"profile":"p","extra_data":"{\"tenant\":\"x\"}"},{"id":2,"subtime":1,"res":1,"profile":"s","extra_data":{"estimate":3}}],`+
+		`"profiles":{"p":{"type":"DelayProfile","delay":2},"s":{"type":"SequentialCompositionProfile","repeat":3,"seq":["p","p"]},"t":{"type":"ParallelTaskProfile","runtime":2}}}`,
+		`{"jobs":[{"id":"a","subtime":1,"res":1,"profile":"s"}],"profiles":{"s":{"type":"SequentialCompositionProfile","seq":["s"]}}}`)
+}
+
+func FuzzKubectl(f *testing.F) {
+	fuzz(f, Kubectl, seedOf(f, "kubectl_list"), seedOf(f, "kubectl_object"))
+}
+
+func FuzzPhilly(f *testing.F) { fuzz(f, Philly, seedOf(f, "philly")) }
+
+func FuzzPAI(f *testing.F) { fuzz(f, PAI, seedOf(f, "pai"), seedOf(f, "pai_header")) }
+
+func FuzzOpenB(f *testing.F) {
+	fuzz(f, OpenB, seedOf(f, "openb_2023"), seedOf(f, "openb_2025"), seedOf(f, "openb_2026"))
+}
+
+func FuzzAcme(f *testing.F) { fuzz(f, Acme, seedOf(f, "acme"), seedOf(f, "helios")) }
+
+// seedOf is the log of a golden import.
+func seedOf(f *testing.F, name string) string {
+	f.Helper()
+	archive, err := txtar.ParseFile("testdata/imports/" + name + ".txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	return string(archive.Files[0].Data)
+}
+
 func FuzzCSV(f *testing.F) {
-	fuzz(f, CSV, "name,submit_s,duration_s,replicas,tenant\n\"a,\"\"b\",0,1:00:00,2,x\n\"open,1,2,3,y\nc,1,2,3\n")
+	fuzz(f, CSV, "name,submit_s,duration_s,replicas,share_milli,total_cpus,nodes\na,0,1,0.5,,8,2\nb,0,1,1.5,,8,2\nc,0,1,2,300,1e300,x\n", "name,submit_s,duration_s,replicas,tenant\n\"a,\"\"b\",0,1:00:00,2,x\n\"open,1,2,3,y\nc,1,2,3\n")
 }

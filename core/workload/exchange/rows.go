@@ -18,7 +18,7 @@ import (
 func (in *importer) rows(content io.Reader, l *layout) error {
 	in.requeue = l.requeue
 	s := &splitter{lines: newLines(content), divider: l.divider, quotes: l.quotes}
-	header, err := in.header(s)
+	header, err := in.header(s, l)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,8 @@ func (in *importer) rows(content io.Reader, l *layout) error {
 	for {
 		cells, err := s.next()
 		if errors.Is(err, io.EOF) {
-			break
+			in.join(l.job)
+			return nil
 		}
 		if in.tally.rows++; in.tally.rows%chunk == 0 && in.Err() != nil {
 			return in.Err()
@@ -45,11 +46,11 @@ func (in *importer) rows(content io.Reader, l *layout) error {
 			t.row(cells)
 		}
 	}
-	return nil
 }
 
-// header is the first row. It says what divides the columns where the layout leaves that open.
-func (in *importer) header(s *splitter) ([][]byte, error) {
+// header is the first row, or the columns of the layout where the file has no header. It says what divides the columns where
+// the layout leaves that open.
+func (in *importer) header(s *splitter, l *layout) ([][]byte, error) {
 	for {
 		line, err := s.lines.next()
 		switch {
@@ -68,6 +69,9 @@ func (in *importer) header(s *splitter) ([][]byte, error) {
 				}
 			}
 		}
+		if isJSON(line) {
+			return nil, in.problem(s.lines.number, "is JSON, not a table", "JSON is read with --from kubectl, philly or batsim")
+		}
 		if bytes.IndexByte(line, s.divider) < 0 {
 			return nil, in.problem(s.lines.number, fmt.Sprintf("no columns are divided by %q", s.divider), "expected a header; sacct writes one with --parsable2 and without --noheader")
 		}
@@ -80,8 +84,25 @@ func (in *importer) header(s *splitter) ([][]byte, error) {
 		for i, cell := range cells {
 			header[i] = bytes.Clone(cell)
 		}
+		if len(l.header) > 0 && !slices.ContainsFunc(cells, func(c []byte) bool { return string(bytes.TrimSpace(c)) == l.header[0] }) {
+			s.lines.unread([][]byte{bytes.Clone(line)})
+			header = header[:0]
+			for _, name := range l.header {
+				header = append(header, []byte(name))
+			}
+		}
 		return header, nil
 	}
+}
+
+// isJSON reports whether the first line of a file begins an object or an array of JSON.
+func isJSON(line []byte) bool {
+	line = bytes.TrimSpace(line)
+	if line[0] != '{' && line[0] != '[' {
+		return false
+	}
+	rest := bytes.TrimSpace(line[1:])
+	return len(rest) == 0 || bytes.IndexByte([]byte(`"{}[]`), rest[0]) >= 0
 }
 
 // rowReader makes records of the rows of a table.
@@ -92,6 +113,8 @@ type rowReader struct {
 	cells  [][]byte
 	line   int
 	merged [][]byte
+	nodes  int              // of the row; 1 where it does not say
+	share  int16            // thousandths of a device that each replica of the row has; 0 for a whole one
 	states map[string]state // as outcomeOf reads them
 	sizes  map[string]size  // as gpus reads them
 }
@@ -103,6 +126,7 @@ type state struct {
 
 type size struct {
 	devices    int
+	milli      int16 // thousandths of each device; 0 for whole ones
 	of         string
 	perNode    bool
 	understood bool
@@ -115,11 +139,19 @@ const maxCached = 1 << 12
 func (t *rowReader) state(text []byte) state {
 	s, found := t.states[string(text)]
 	if !found {
-		if s.outcome, s.ended, s.known = outcomeOf(string(text)); len(t.states) < maxCached {
+		if s.outcome, s.ended, s.known = outcomeOf(t.word(string(text))); len(t.states) < maxCached {
 			t.states[string(text)] = s
 		}
 	}
 	return s
+}
+
+// word is what Quartet calls a word of the layout.
+func (t *rowReader) word(text string) string {
+	if known, found := t.words[strings.ToLower(text)]; found {
+		return known
+	}
+	return text
 }
 
 // size is gpus of a text.
@@ -267,41 +299,69 @@ func (t *rowReader) matches(k Keep, cell []byte) bool {
 	})
 }
 
+// reasonFraction is that of a row whose replicas would have unequal parts of devices.
+const reasonFraction = "GPUs are more than one, and no whole number"
+
 // sized takes the devices of a row, and their types where the same text names them.
 func (t *rowReader) sized(r *Record) bool {
-	for _, k := range t.fields[fieldReplicas] {
-		cell := bytes.TrimSpace(t.cells[k])
-		if unknown(cell) {
-			continue
+	m := 1
+	nodes, known := t.has(fieldNodes)
+	if known {
+		if m, known = count(nodes); !known || m <= 0 {
+			m, known = 1, false
 		}
-		size := t.sizeOf(cell)
-		if nodes, _ := t.has(fieldNodes); size.perNode {
-			if m, whole := count(nodes); whole && m > 0 {
-				size.devices *= m
-			} else if t.nodesMapped {
+	}
+	t.nodes = m
+	for _, f := range [...]field{fieldReplicas, fieldMeanReplicas} {
+		for _, k := range t.fields[f] {
+			cell := bytes.TrimSpace(t.cells[k])
+			if unknown(cell) {
+				continue
+			}
+			size := t.sizeOf(cell, f)
+			if size.perNode && t.nodesMapped && !known {
 				t.drop("nodes cannot be read", nodes)
 				return false
 			}
-		}
-		n := size.devices
-		if !size.understood || n < 0 || n > maxCount {
-			t.drop("replicas cannot be read", cell)
-			return false
-		}
-		if n > 0 {
-			r.Replicas, r.Accelerators = int32(n), t.label([]byte(size.of))
-			return true
+			n := size.devices
+			if size.perNode {
+				n *= m
+			}
+			if size.milli > core.WholeDevice {
+				t.drop(reasonFraction, cell)
+				return false
+			}
+			if !size.understood || n < 0 || n > maxCount {
+				t.drop("replicas cannot be read", cell)
+				return false
+			}
+			if n > 0 {
+				r.Replicas, r.Accelerators, t.share = int32(n), t.label([]byte(size.of)), size.milli
+				return true
+			}
 		}
 	}
 	t.drop(reasonNoGPU, t.cells[0])
 	return false
 }
 
-// sizeOf reads a number of devices, a mean over time, or a text of Slurm's resources.
-func (t *rowReader) sizeOf(cell []byte) size {
+// sizeOf reads a number of devices, which may be a part of one, a mean over time, or a text of Slurm's resources.
+func (t *rowReader) sizeOf(cell []byte, f field) size {
 	n, valid := count(cell)
-	if x, ok := number(cell); ok && !valid && !t.steps && x > 0 && x <= maxCount {
+	x, ok := number(cell)
+	unit := cmp.Or(t.units[f], 1)
+	switch {
+	case !ok || t.steps || x <= 0 || x*unit > maxCount || valid && unit == 1:
+	case f == fieldMeanReplicas:
 		n, valid = max(1, int(math.Round(x))), true
+	default:
+		s := size{perNode: t.nodesMapped}
+		milli := math.Round(x * unit * core.WholeDevice)
+		s.devices, s.understood = int(milli)/core.WholeDevice, milli > 0
+		if milli != math.Trunc(milli/core.WholeDevice)*core.WholeDevice {
+			s.devices, s.milli = 1, int16(min(milli, core.WholeDevice+1))
+		}
+		return s
 	}
 	if !valid && (t.steps || bytes.Contains(cell, []byte("gpu"))) {
 		of := t.size(cell)
@@ -313,17 +373,17 @@ func (t *rowReader) sizeOf(cell []byte) size {
 
 // timed takes the times of a row.
 func (t *rowReader) timed(r *Record) bool {
-	end := nan
+	var at times
 	for _, m := range [...]struct {
 		field field
-		into  *float64
-	}{{fieldSubmit, &r.Submit}, {fieldStart, &r.Start}, {fieldEnded, &end}} {
-		*m.into = nan
+		into  *instant
+	}{{fieldSubmit, &at.submit}, {fieldStart, &at.start}, {fieldEnded, &at.end}} {
+		*m.into = instant{nan, nan}
 		cell, known := t.has(m.field)
 		if !known {
 			continue
 		}
-		x, ok := moment(cell, t.Zone)
+		x, ok := instantOf(cell, t.Zone)
 		if !ok {
 			t.drop(fieldNames[m.field]+cmp.Or(finer(cell), " cannot be read"), cell)
 			return false
@@ -339,6 +399,8 @@ func (t *rowReader) timed(r *Record) bool {
 		}
 		r.Duration = x
 	}
+	var end float64
+	r.Submit, r.Start, end = at.settle(r.Duration)
 	if math.IsNaN(r.Start) && len(t.fields[fieldStart]) == 0 {
 		if r.Start = micros(end - r.Duration); r.Start == micros(r.Submit) {
 			r.Start = r.Submit // what it began before is the error of rounding
@@ -385,12 +447,21 @@ func (t *rowReader) described(r *Record) bool {
 		if !known {
 			continue
 		}
-		if !printable(cell) || l.field == fieldAccelerators && !distinct(cell) {
+		read := cell
+		if l.field == fieldAccelerators {
+			read = once(cell)
+		}
+		if !printable(read) || l.field == fieldAccelerators && !distinct(read) {
 			t.drop(fieldNames[l.field]+" cannot be read", cell)
 			return false
 		}
-		*l.into = t.label(cell)
+		*l.into = t.label(read)
 	}
+	return t.limited(r) && t.detailed(r)
+}
+
+// limited takes how long a job was allowed, and was expected, to last.
+func (t *rowReader) limited(r *Record) bool {
 	for _, s := range [...]struct {
 		field field
 		unit  float64
@@ -412,17 +483,20 @@ func (t *rowReader) described(r *Record) bool {
 			*s.into = x
 		}
 	}
-	return t.detailed(r)
+	return true
 }
 
-// detailed takes what only Quartet's own format has.
+// detailed takes what few tables have.
 func (t *rowReader) detailed(r *Record) bool {
 	var d Details
+	if !t.hosted(&d, r.Replicas) || !t.shared(&d) {
+		return false
+	}
 	for _, n := range [...]struct {
 		field     field
 		into      *float64
 		low, high float64
-	}{{fieldWeight, &d.Weight, 1e-6, 1e6}, {fieldCPUs, &d.CPUs, 0, maxCount}, {fieldMemory, &d.MemoryGB, 0, maxCount}, {fieldDeadline, &d.Deadline, math.SmallestNonzeroFloat64, maxSeconds}} {
+	}{{fieldWeight, &d.Weight, 1e-6, 1e6}, {fieldDeadline, &d.Deadline, math.SmallestNonzeroFloat64, maxSeconds}} {
 		if !t.take(n.field, func(cell []byte) (ok bool) {
 			*n.into, ok = number(cell)
 			return ok && n.low <= *n.into && *n.into <= n.high
@@ -448,8 +522,9 @@ func (t *rowReader) detailed(r *Record) bool {
 		into  *bool
 	}{{fieldPinned, &d.Pinned}, {fieldBestEffort, &d.BestEffort}} {
 		if !t.take(n.field, func(cell []byte) bool {
-			*n.into = bytes.EqualFold(cell, []byte("true"))
-			return *n.into || bytes.EqualFold(cell, []byte("false"))
+			word := t.word(string(cell))
+			*n.into = strings.EqualFold(word, "true")
+			return *n.into || strings.EqualFold(word, "false")
 		}) {
 			return false
 		}
@@ -470,6 +545,54 @@ func (t *rowReader) detailed(r *Record) bool {
 	return true
 }
 
+// hosted takes the CPUs and the memory of each replica, which a table may have of each node or of the whole job.
+func (t *rowReader) hosted(d *Details, replicas int32) bool {
+	for _, n := range [...]struct {
+		field field
+		into  *float64
+		of    float64 // number of replicas that share what the cell counts
+	}{
+		{fieldCPUs, &d.CPUs, 1}, {fieldTotalCPUs, &d.CPUs, float64(replicas)}, {fieldNodeCPUs, &d.CPUs, float64(replicas) / float64(t.nodes)},
+		{fieldMemory, &d.MemoryGB, 1}, {fieldTotalMemory, &d.MemoryGB, float64(replicas)}, {fieldNodeMemory, &d.MemoryGB, float64(replicas) / float64(t.nodes)},
+	} {
+		if *n.into != 0 || len(t.fields[n.field]) == 0 {
+			continue
+		}
+		if !t.take(n.field, func(cell []byte) bool {
+			x, ok := number(cell)
+			*n.into = x * cmp.Or(t.units[n.field], 1) / n.of
+			return ok && 0 <= *n.into && *n.into <= maxCount
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// shared takes the part of a device that each replica has.
+func (t *rowReader) shared(d *Details) bool {
+	d.ShareMilli = t.share
+	cell, known := t.has(fieldShare)
+	if !known {
+		return true
+	}
+	milli, ok := count(cell)
+	switch {
+	case !ok || milli < 0 || milli > core.WholeDevice:
+		t.drop("share_milli cannot be read", cell)
+	case milli == 0:
+		t.drop(reasonNoGPU, t.cells[0])
+	case t.share > 0 && int(t.share) != milli:
+		t.drop("replicas and share_milli are different parts of a device", cell)
+	default:
+		if milli < core.WholeDevice {
+			d.ShareMilli = int16(milli)
+		}
+		return true
+	}
+	return false
+}
+
 // take reads the cell of a field where it is known, and drops the row where that fails.
 func (t *rowReader) take(f field, read func(cell []byte) bool) bool {
 	cell, known := t.has(f)
@@ -478,6 +601,20 @@ func (t *rowReader) take(f field, read func(cell []byte) bool) bool {
 	}
 	t.drop(fieldNames[f]+" cannot be read", cell)
 	return false
+}
+
+// once is a list of accelerator types that names each once. openb names some twice.
+func once(list []byte) []byte {
+	if bytes.IndexByte(list, '|') < 0 {
+		return list
+	}
+	var kept [][]byte
+	for _, of := range bytes.Split(list, []byte("|")) {
+		if len(of) == 0 || !slices.ContainsFunc(kept, func(k []byte) bool { return bytes.Equal(k, of) }) {
+			kept = append(kept, of)
+		}
+	}
+	return bytes.Join(kept, []byte("|"))
 }
 
 // distinct reports whether a list of accelerator types names each once.

@@ -26,7 +26,7 @@ func unknown(cell []byte) bool {
 		return false
 	}
 	switch strings.ToLower(string(cell)) {
-	case "", "unknown", "none", "n/a", "na", "null", "nil", "<none>", "-", "invalid":
+	case "", "unknown", "none", "n/a", "na", "nan", "null", "nil", "<none>", "-", "invalid":
 		return true
 	}
 	return false
@@ -55,12 +55,23 @@ func number(cell []byte) (float64, bool) {
 // moment is a time as a number of seconds, or as a date of a calendar in UTC or with its zone: 2023-01-31T18:30:00,
 // 2023-01-31 18:30:00.25, 2023-01-31T18:30:00+01:00. A date without a zone is one of the given zone.
 func moment(cell []byte, zone *time.Location) (float64, bool) {
+	m, ok := instantOf(cell, zone)
+	return m.first, ok
+}
+
+// instant is a moment in seconds. A date that clocks show twice, when they are put back, stands for either of two; any other
+// date has the same moment as first and second.
+type instant struct{ first, second float64 }
+
+// instantOf is moment, with both readings of a date that the clocks of its zone show twice.
+func instantOf(cell []byte, zone *time.Location) (instant, bool) {
+	at := func(x float64) instant { return instant{x, x} }
 	if x, ok := number(cell); ok {
-		return x, 0 <= x && x <= maxSeconds
+		return at(x), 0 <= x && x <= maxSeconds
 	}
 	d, rest, ok := dateOf(cell)
 	if !ok {
-		return 0, false
+		return instant{}, false
 	}
 	fraction, rest := fractionOf(rest)
 	rest = bytes.TrimPrefix(bytes.TrimSuffix(rest, []byte(" UTC")), []byte(" "))
@@ -68,17 +79,81 @@ func moment(cell []byte, zone *time.Location) (float64, bool) {
 	case len(rest) > 0:
 		offset, ok := offsetOf(rest)
 		if !ok {
-			return 0, false
+			return instant{}, false
 		}
 		fraction -= offset
 	case zone != nil && zone != time.UTC && !bytes.HasSuffix(cell, []byte(" UTC")):
-		return float64(time.Date(d.year, time.Month(d.month), d.day, d.hour, d.minute, d.second, 0, zone).Unix()) + fraction, true
+		first, second := d.in(zone)
+		return instant{first + fraction, second + fraction}, true
 	}
-	return float64(((daysSince1970(d.year, d.month, d.day)*24+d.hour)*60+d.minute)*60+d.second) + fraction, true
+	return at(float64(((daysSince1970(d.year, d.month, d.day)*24+d.hour)*60+d.minute)*60+d.second) + fraction), true
 }
 
 // date is a second of a calendar.
 type date struct{ year, month, day, hour, minute, second int }
+
+// in is the first and the second moment, in Unix seconds, at which clocks of a zone show the date; they are the same unless the
+// date is in the time by which clocks are put back.
+func (d date) in(zone *time.Location) (first, second float64) {
+	t := time.Date(d.year, time.Month(d.month), d.day, d.hour, d.minute, d.second, 0, zone)
+	first, second = float64(t.Unix()), float64(t.Unix())
+	begin, end := t.ZoneBounds()
+	_, offset := t.Zone()
+	if !begin.IsZero() {
+		_, before := begin.Add(-time.Second).Zone()
+		if back := before - offset; back > 0 && t.Sub(begin) < time.Duration(back)*time.Second {
+			first -= float64(back)
+		}
+	}
+	if !end.IsZero() {
+		_, after := end.Zone()
+		if back := offset - after; back > 0 && end.Sub(t) <= time.Duration(back)*time.Second {
+			second += float64(back)
+		}
+	}
+	return first, second
+}
+
+// times is when a job was submitted, when it started and when it ended; NaN for what is not known.
+type times struct{ submit, start, end instant }
+
+// twice reports whether a moment has two readings.
+func (m instant) twice() bool { return m.second > m.first }
+
+// settle chooses between the two readings of dates that clocks show twice: those by which the job lasted for its duration, or else
+// those by which it does not start before it is submitted nor end before it starts, the earliest of them. The duration is in
+// seconds, NaN where it is not known.
+func (t *times) settle(duration float64) (submit, start, end float64) {
+	submit, start, end = t.submit.first, t.start.first, t.end.first
+	if !t.submit.twice() && !t.start.twice() && !t.end.twice() {
+		return submit, start, end
+	}
+	best := fitOf(submit, start, end, duration)
+	for _, x := range [...]float64{t.submit.first, t.submit.second} {
+		for _, y := range [...]float64{t.start.first, t.start.second} {
+			for _, z := range [...]float64{t.end.first, t.end.second} {
+				if fit := fitOf(x, y, z, duration); fit > best {
+					best, submit, start, end = fit, x, y, z
+				}
+			}
+		}
+	}
+	return submit, start, end
+}
+
+// fitOf counts what speaks for three moments and a duration of one job.
+func fitOf(submit, start, end, duration float64) (fit int) {
+	const cut = 1 // seconds that may be lost where fractions are cut off
+	if start != start {
+		start = end - duration
+	}
+	for _, holds := range [...]bool{!(start < submit), !(end < start), end-start >= duration-cut, math.Abs(end-start-duration) <= cut} {
+		if holds {
+			fit++
+		}
+	}
+	return fit
+}
 
 // dateOf reads a date to the second, and returns what follows it.
 func dateOf(cell []byte) (d date, rest []byte, ok bool) {
@@ -348,6 +423,19 @@ func gpuItem(item []byte) (g gpuCount) {
 // isType reports whether a text may be an accelerator type in a list of them.
 func isType(name []byte) bool {
 	return printable(name) && bytes.IndexByte(name, '|') < 0 && len(bytes.TrimSpace(name)) == len(name)
+}
+
+// unionOf is the types of two lists, sorted, with | between them; any type where one of the lists is empty.
+func unionOf(a, b string) string {
+	switch {
+	case a == b:
+		return a
+	case a == "" || b == "":
+		return ""
+	}
+	types := append(strings.Split(a, "|"), strings.Split(b, "|")...)
+	slices.Sort(types)
+	return strings.Join(slices.Compact(types), "|")
 }
 
 // cutItem cuts a list at its first comma outside parentheses.

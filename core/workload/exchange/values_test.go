@@ -1,6 +1,8 @@
 package exchange
 
 import (
+	"context"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -301,6 +303,76 @@ func TestShorten(t *testing.T) {
 	} {
 		if got := shorten(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A job is kept, and as long as it was, whenever it ran: also through the hour that clocks show twice when they are put back.
+func TestElapsedSettlesDates(t *testing.T) {
+	for name, back := range map[string]time.Time{
+		"Europe/Berlin":       time.Date(2025, 10, 26, 1, 0, 0, 0, time.UTC),
+		"America/Los_Angeles": time.Date(2017, 11, 5, 9, 0, 0, 0, time.UTC),
+		"Australia/Lord_Howe": time.Date(2025, 4, 5, 15, 0, 0, 0, time.UTC), // by half an hour
+		"Asia/Kolkata":        time.Date(2025, 10, 26, 1, 0, 0, 0, time.UTC),
+	} {
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				submit := back.Add(time.Duration(rapid.IntRange(-3*3600, 3*3600).Draw(t, "submitted")) * time.Second)
+				start := submit.Add(time.Duration(rapid.IntRange(0, 3*3600).Draw(t, "waits")) * time.Second)
+				elapsed := rapid.IntRange(1, 3*3600).Draw(t, "elapsed")
+				at := func(m time.Time) string { return m.In(zone).Format("2006-01-02T15:04:05") }
+				log := fmt.Sprintf("JobID|Submit|Start|End|ElapsedRaw|AllocTRES\n1|%s|%s|%s|%d|gres/gpu=1\n",
+					at(submit), at(start), at(start.Add(time.Duration(elapsed)*time.Second)), elapsed)
+				trace, counts, err := Import(context.Background(), "log", strings.NewReader(log), Options{From: Sacct, Zone: zone})
+				if err != nil || counts.Kept != 1 {
+					t.Fatalf("error %v, %+v of\n%s", err, counts, log)
+				}
+				r := trace.At(0)
+				if r.Duration != float64(elapsed) {
+					t.Fatalf("lasts %v s, want %d, of\n%s", r.Duration, elapsed, log)
+				}
+				if got := trace.Epoch + r.Start; at(time.Unix(int64(got), 0)) != at(start) {
+					t.Fatalf("starts %s, want %s, of\n%s", at(time.Unix(int64(got), 0)), at(start), log)
+				}
+			})
+		})
+	}
+}
+
+// Both readings of a date are those of which the clocks of the zone show it.
+func TestDatesThatComeTwice(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	losAngeles, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		zone          *time.Location
+		date          string
+		first, second string // in UTC
+	}{
+		{berlin, "2025-10-26T01:59:59", "2025-10-25T23:59:59Z", "2025-10-25T23:59:59Z"},
+		{berlin, "2025-10-26T02:00:00", "2025-10-26T00:00:00Z", "2025-10-26T01:00:00Z"},
+		{berlin, "2025-10-26T02:59:59.5", "2025-10-26T00:59:59.5Z", "2025-10-26T01:59:59.5Z"},
+		{berlin, "2025-10-26T03:00:00", "2025-10-26T02:00:00Z", "2025-10-26T02:00:00Z"},
+		{berlin, "2025-10-26T02:30:00+01:00", "2025-10-26T01:30:00Z", "2025-10-26T01:30:00Z"},
+		{berlin, "2025-10-26T02:30:00 UTC", "2025-10-26T02:30:00Z", "2025-10-26T02:30:00Z"},
+		{losAngeles, "2017-11-05T01:30:00", "2017-11-05T08:30:00Z", "2017-11-05T09:30:00Z"},
+		{losAngeles, "2017-11-05T02:00:00", "2017-11-05T10:00:00Z", "2017-11-05T10:00:00Z"},
+		{nil, "2025-10-26T02:30:00", "2025-10-26T02:30:00Z", "2025-10-26T02:30:00Z"},
+	} {
+		got, ok := instantOf([]byte(tc.date), tc.zone)
+		first, _ := moment([]byte(tc.first), nil)
+		second, _ := moment([]byte(tc.second), nil)
+		if want := (instant{first, second}); !ok || got != want {
+			t.Errorf("%s in %v is %+v, %v; want %+v", tc.date, tc.zone, got, ok, want)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/quartet-sched/quartet/core"
 )
 
 // WriteCSV writes a trace in Quartet's own format, in order of submission. Columns that no record has a value for are left
@@ -113,6 +115,8 @@ func (d *Details) appendCell(b []byte, replicas int32, f field) []byte {
 		return append(b, d.Tier...)
 	case fieldExperiment:
 		return append(b, d.Experiment...)
+	case fieldShare:
+		return appendCountUnless(b, int32(d.ShareMilli), core.WholeDevice)
 	}
 	return b
 }

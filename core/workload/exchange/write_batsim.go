@@ -12,7 +12,7 @@ import (
 )
 
 // WriteBatsim writes a trace as a JSON workload of Batsim for a machine of so many devices; 0 for as many as the largest
-// job has. Jobs of equal duration share a profile. What Batsim has no field for stands in fields that it passes on.
+// job has. Jobs of equal duration share a profile. What Batsim has no field for stands in extra_data, which it passes on.
 func WriteBatsim(w io.Writer, t *Trace, devices int) ([]Loss, error) {
 	out := bufio.NewWriterSize(w, 1<<16)
 	var delays []float64
@@ -27,7 +27,7 @@ func WriteBatsim(w io.Writer, t *Trace, devices int) ([]Loss, error) {
 		if r.more.besides() {
 			details++
 		}
-		if r.Details().Shares {
+		if r.shares() {
 			shares++
 		}
 		devices = max(devices, int(r.Replicas))
@@ -43,23 +43,10 @@ func WriteBatsim(w io.Writer, t *Trace, devices int) ([]Loss, error) {
 		row = appendNumber(append(row, ",\"subtime\":"...), r.Submit)
 		row = strconv.AppendInt(append(row, ",\"res\":"...), int64(r.Replicas), 10)
 		row = appendJSON(append(row, ",\"profile\":"...), profileOf(r.Duration))
-		for _, n := range [...]struct {
-			name  string
-			value float64
-		}{{"walltime", r.Limit}, {"observed_start", r.Start}, {"estimate", r.Estimate}} {
-			if !math.IsNaN(n.value) {
-				row = append(append(append(row, ",\""...), n.name...), "\":"...)
-				row = appendNumber(row, n.value)
-			}
+		if !math.IsNaN(r.Limit) {
+			row = appendNumber(append(row, ",\"walltime\":"...), r.Limit)
 		}
-		for _, n := range [...]struct{ name, value string }{
-			{"tenant", r.Tenant}, {"application", r.Application}, {"accelerators", r.Accelerators}, {"outcome", r.Outcome},
-		} {
-			if n.value != "" {
-				row = append(append(append(row, ",\""...), n.name...), "\":"...)
-				row = appendJSON(row, n.value)
-			}
-		}
+		row = appendExtra(row, r)
 		if _, err := out.Write(append(row, '}')); err != nil {
 			return nil, fmt.Errorf("write job %q: %w", r.Name, err)
 		}
@@ -70,10 +57,35 @@ func WriteBatsim(w io.Writer, t *Trace, devices int) ([]Loss, error) {
 		if k > 0 {
 			_ = out.WriteByte(',')
 		}
-		fmt.Fprintf(out, "\n%q: {\"type\": \"delay\", \"delay\": %s}", profileOf(delay), appendNumber(nil, delay))
+		fmt.Fprintf(out, "\n%q: {\"type\": %q, \"delay\": %s}", profileOf(delay), batsimDelay, appendNumber(nil, delay))
 	}
 	fmt.Fprint(out, "\n}}\n")
 	return lossesOf(Loss{"weights, bounds, CPUs, memory, deadlines and tiers left out", details}, Loss{lostShares, shares}), out.Flush()
+}
+
+// appendExtra appends what Batsim has no field for: a text that holds an object, as Batsim 5 asks for.
+func appendExtra(row []byte, r *Record) []byte {
+	var inner []byte
+	for _, n := range [...]struct{ name, value string }{
+		{"tenant", r.Tenant}, {"application", r.Application}, {"accelerators", r.Accelerators}, {"outcome", r.Outcome},
+	} {
+		if n.value != "" {
+			inner = appendJSON(append(append(append(inner, ",\""...), n.name...), "\":"...), n.value)
+		}
+	}
+	for _, n := range [...]struct {
+		name  string
+		value float64
+	}{{"observed_start", r.Start}, {"estimate", r.Estimate}} {
+		if !math.IsNaN(n.value) {
+			inner = appendNumber(append(append(append(inner, ",\""...), n.name...), "\":"...), n.value)
+		}
+	}
+	if len(inner) == 0 {
+		return row
+	}
+	inner[0] = '{'
+	return appendJSON(append(row, ",\"extra_data\":"...), string(append(inner, '}')))
 }
 
 // profileOf names the profile of a duration.

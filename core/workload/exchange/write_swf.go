@@ -78,7 +78,7 @@ func (s *swfWriter) append(row []byte, r *Record) []byte {
 	if r.Accelerators != "" || r.Estimate == r.Estimate || r.more.besides() {
 		s.more++
 	}
-	if r.Details().Shares {
+	if r.shares() {
 		s.shares++
 	}
 	fields := [...]int64{

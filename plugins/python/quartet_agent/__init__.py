@@ -164,21 +164,22 @@ class Agent:
         self._put("report", {**{k: int(v) for k, v in counts.items()}, **{k: float(v) for k, v in amounts.items()}})
 
     def metric(self, name: str, value: float, step: float = 0.0) -> None:
-        """Says what a metric has become, such as the loss, as of a step of the training. Values are said in their order; of more than
-        128 that could not be said yet, the oldest are dropped."""
+        """Says what a metric has become, such as the loss, as of a step of the training. A value that is not finite says that the training
+        diverged, which is worse than any number. Values are said in their order; of more than 128 that could not be said yet, the oldest
+        are dropped."""
         problems = []
         if not 1 <= len(name.encode()) <= MAX_METRIC or any(unicodedata.category(c) == "Cc" for c in name):
             problems.append(f"metric: name {name!r} must have from 1 to {MAX_METRIC} bytes, and no control characters")
         if not (math.isfinite(step) and 0 <= step <= _MOST_AMOUNT):
             problems.append(f"metric: step of {name!r} is {step}, must be a number from 0 to {_MOST_AMOUNT}")
-        if not (math.isfinite(value) and abs(value) <= _MOST_AMOUNT):
-            problems.append(f"metric: {name!r} is {value}, must be a finite number of size {_MOST_AMOUNT} at most")
+        if value is None:
+            problems.append(f"metric: value of {name!r} is missing, must be a number")
         if problems:
             raise ValueError("\n".join(problems))
         if self._thread:
             with self._lock:
                 metrics = self._say.get("metrics", [])
-                self._say["metrics"] = [*metrics, {"name": name, "step": float(step), "value": float(value)}][-_MOST_METRICS:]
+                self._say["metrics"] = [*metrics, {"name": name, "step": float(step), "value": _measured(float(value))}][-_MOST_METRICS:]
             self._nudge()
 
     def checkpointed(self, progress: float) -> None:
@@ -366,6 +367,11 @@ class Agent:
                 stop=before.stop or stop is not None, grace_seconds=grace if stop is not None else before.grace_seconds,
                 world=of_world or before.world,
             )
+
+
+def _measured(value: float) -> Optional[float]:
+    """The value of a metric; None, which is null in JSON, where it is not finite or larger than anything that is measured."""
+    return value if abs(value) <= _MOST_AMOUNT else None
 
 
 def _ascending(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:

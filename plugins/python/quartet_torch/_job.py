@@ -209,8 +209,8 @@ class Job:
         self.done()
 
     def metric(self, name: str, value: float, step: Optional[int] = None) -> None:
-        """Reports a loss, an accuracy or any other metric to the scheduler, with the next report; step is the job's own if nothing is said. What
-        is not finite, or has no name, is left out with a warning, as is what comes after 64 names."""
+        """Reports a loss, an accuracy or any other metric to the scheduler, with the next report; step is the job's own if nothing is said. A value
+        that is not finite says that the training diverged. What has no name is left out with a warning, as is what comes after 64 names."""
         self._window.metric(name, float(value), self.step if step is None else step)
 
     def done(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 
 import torch
@@ -68,9 +67,7 @@ class Window:
 
     def metric(self, name: str, value: float, step: int) -> None:
         wrong = ""
-        if not math.isfinite(value):
-            wrong = f"is {value} at step {step}"
-        elif not name or len(name) > LONGEST_NAME:
+        if not name or len(name) > LONGEST_NAME:
             wrong = f"has a name of {len(name)} characters, not of 1 to {LONGEST_NAME}"
         elif name not in self._named and len(self._named) >= MOST_METRICS:
             wrong = f"is one more than {MOST_METRICS}"

@@ -154,16 +154,20 @@ def test_metrics(place):
     steps = [m["step"] for m in heard]
     assert steps == sorted(set(steps)) and {m["name"] for m in heard} == {"accuracy"}
     for name, value, step, wrong in (
-        ("loss", float("nan"), 0, "'loss' is nan, must be a finite number"), ("", 1, 0, "name '' must have from 1 to 128 bytes"),
+        ("loss", None, 0, "value of 'loss' is missing"), ("loss", 1, float("nan"), "step of 'loss' is nan"), ("", 1, 0, "name '' must have from 1 to 128 bytes"),
         ("a\nb", 1, 0, "no control characters"), ("x" * 129, 1, 0, "from 1 to 128 bytes"), ("loss", 1, -1, "step of 'loss' is -1"),
     ):
         with pytest.raises(ValueError, match=wrong):
             agent.metric(name, value, step)
+    for value in (float("nan"), float("inf"), -float("inf"), 1e31):
+        agent.metric("diverged", value, 1)
+        assert until(lines, "metrics") == [{"name": "diverged", "step": 1.0, "value": None}]
     lines.close()
     connection.close()
     connection, lines = scheduler.accept()
     again = until(lines, "metrics")  # the last of each metric, and the latest of the rest
-    assert again == [{"name": "loss", "step": 12.0, "value": -0.5}] + [{"name": "accuracy", "step": float(n), "value": float(n)} for n in range(173, 300)]
+    assert again == [{"name": "loss", "step": 12.0, "value": -0.5}] + [
+        {"name": "accuracy", "step": float(n), "value": float(n)} for n in range(174, 300)] + [{"name": "diverged", "step": 1.0, "value": None}]
     agent.close()
     connection.close()
 

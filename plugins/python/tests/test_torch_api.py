@@ -3,6 +3,7 @@
 import ast
 import json
 import logging
+import math
 import os
 import pathlib
 import subprocess
@@ -226,19 +227,19 @@ def test_metrics(caplog):
 
     agent, window = Agent(), Window(0, torch.device("cpu"))
     with caplog.at_level(logging.WARNING, "quartet_torch"):
-        for step in range(2):
-            window.metric("loss", float("nan"), step)
-        window.metric("", 1.0, 0)
+        for _ in range(2):
+            window.metric("", 1.0, 0)
         for k in range(70):
             window.metric(f"m{k}", -float(k), 3)
         window.metric("m1", 8.0, 4)
+        window.metric("m3", float("nan"), 4)  # it diverged
     window.report(agent, quartet_torch.Gradients(), 1.0)
-    assert len(agent.told) == 64 and agent.told["m1"] == (8.0, 4) and agent.told["m2"] == (-2.0, 3)
+    assert len(agent.told) == 64 and agent.told["m1"] == (8.0, 4) and agent.told["m2"] == (-2.0, 3) and math.isnan(agent.told["m3"][0])
     agent.told.clear()
     window.report(agent, quartet_torch.Gradients(), 2.0)
     assert not agent.told  # each is told once
     messages = [r.getMessage() for r in caplog.records]
-    assert messages.count("metric 'loss' is nan at step 0: left out") == 1 and len(messages) == 8
+    assert messages.count("metric '' has a name of 0 characters, not of 1 to 100: left out") == 1 and len(messages) == 7
 
 
 def test_torchrun():

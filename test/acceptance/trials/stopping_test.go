@@ -42,14 +42,20 @@ func (s searched) Load(context.Context) (*workload.Workload, error) {
 }
 
 // searching is a composition that runs the search on eight devices, or as many as all trials ask for.
-func searching(t *testing.T, s searched, devices int, onEvents bool, admission ...quartet.Policy) *quartet.Composition {
+func searching(t *testing.T, s workload.Source, devices int, onEvents bool, admission ...quartet.Policy) *quartet.Composition {
 	t.Helper()
 	return searchingAt(t, "30s", s, devices, onEvents, admission...)
 }
 
 // searchingAt is searching where a restart takes so long.
-func searchingAt(t *testing.T, overhead string, s searched, devices int, onEvents bool, admission ...quartet.Policy) *quartet.Composition {
+func searchingAt(t *testing.T, overhead string, s workload.Source, devices int, onEvents bool, admission ...quartet.Policy) *quartet.Composition {
 	t.Helper()
+	spec := searchSpec(overhead, devices, onEvents, admission...)
+	return doortest.Compose(t, quartet.Builtins().WithWorkload(quartet.Given("searched", s)), spec)
+}
+
+// searchSpec is a config that runs a search.
+func searchSpec(overhead string, devices int, onEvents bool, admission ...quartet.Policy) quartet.Spec {
 	spec := doortest.Small()
 	spec.Cluster.Nodes = []quartet.NodeGroup{{Name: "n", Count: devices / 4, Accelerator: "t4", Devices: 4}}
 	spec.Workload = quartet.Part{Type: "searched"}
@@ -62,7 +68,7 @@ func searchingAt(t *testing.T, overhead string, s searched, devices int, onEvent
 	}
 	spec.Output.Write = []string{"jobs", "decisions"}
 	spec.Backend.Config = map[string]any{"restart_overhead": overhead}
-	return doortest.Compose(t, quartet.Builtins().WithWorkload(quartet.Given[workload.Source]("searched", s)), spec)
+	return spec
 }
 
 // stoppers are the policies that stop trials early, and how many of the trials each pauses at least, and lets come to their end.
@@ -244,7 +250,7 @@ func TestAdmissionsThatJudgeNobodyAreNoted(t *testing.T) {
 			var notes []string
 			c := searching(t, searched{1, tc.experiment}, 8, false, tc.policies...)
 			c.Note = func(text string) {
-				if strings.Contains(text, "judges nobody") {
+				if strings.Contains(text, "judges no job") {
 					notes = append(notes, text)
 				}
 			}
