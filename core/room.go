@@ -14,7 +14,11 @@ func (p *Pipeline) headWithRoom() int {
 	}
 	for i := range s.unseated {
 		j := s.view.Jobs[s.unseated[i].Job]
-		if at := s.marks[j.ID].grant; j.State == Waiting && !p.settler.tried[j.ID] && s.waited(j) && (head < 0 || at < head) {
+		if j.State != Waiting {
+			continue
+		}
+		p.settler.until = s.view.NowSeconds // who comes before whom changes with time, and whether it has waited
+		if at := s.marks[j.ID].grant; !p.settler.tried[j.ID] && s.waited(j) && (head < 0 || at < head) {
 			head = at
 		}
 	}

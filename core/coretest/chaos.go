@@ -16,6 +16,8 @@ type chaos struct {
 	verdicts []core.Verdict
 	grants   []core.Grant
 	refused  map[core.JobID]int // replicas that the round before did not seat
+	refusing map[core.JobID]int // those of this round, however often it is asked
+	round    int                // that refusing is of
 	free     room
 }
 
@@ -179,7 +181,7 @@ func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (cor
 			kept[g.Job] = c.free.keep(j)
 		}
 	}
-	refused, turns := make(map[core.JobID]int), make(turns, len(v.Cluster.Accelerators))
+	refused, turns := c.refusals(v), make(turns, len(v.Cluster.Accelerators))
 	for i := range grants {
 		g := &grants[i]
 		j := v.Job(g.Job)
@@ -206,8 +208,15 @@ func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (cor
 		turns.refuse(v.Cluster, j, g)
 		s.Unseated = append(s.Unseated, core.Verdict{Job: g.Job, Code: core.Defer, Reason: core.Fragmented})
 	}
-	c.refused = refused
 	return s, nil
+}
+
+// refusals are those of the round so far.
+func (c *chaos) refusals(v *core.View) map[core.JobID]int {
+	if c.round != v.Round || c.refusing == nil {
+		c.refused, c.refusing, c.round = c.refusing, map[core.JobID]int{}, v.Round
+	}
+	return c.refusing
 }
 
 // seat follows a proposal that can be followed, and otherwise takes what is free, in any order unless it is quiet. A job that does

@@ -67,7 +67,7 @@ func firstHeld(j *core.Job) int {
 // placeGroups seats groups as Place seats single grants.
 func (c *chaos) placeGroups(v *core.View, grants []core.Grant) (s core.Seating) {
 	c.free.reset(v.Cluster)
-	refused, kept := make(map[core.JobID]int), make(turns, len(v.Cluster.Accelerators))
+	refused, kept := c.refusals(v), make(turns, len(v.Cluster.Accelerators))
 	refuse := func(g *core.Grant) {
 		refused[g.Job] = g.Replicas
 		s.Unseated = append(s.Unseated, core.Verdict{Job: g.Job, Code: core.Defer, Reason: core.Fragmented})
@@ -101,7 +101,6 @@ func (c *chaos) placeGroups(v *core.View, grants []core.Grant) (s core.Seating) 
 			kept.refuse(v.Cluster, v.Job(group[k].Job), &group[k])
 		}
 	}
-	c.refused = refused
 	return s
 }
 
