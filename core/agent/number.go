@@ -111,29 +111,37 @@ func isNotFinite(word string) bool {
 
 // withNull is a line with null in the place of NaN and infinities, which JSON does not have and many programs write.
 func withNull(text []byte) []byte {
-	isWord := func(c byte) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.'
-	}
 	replaced := make([]byte, 0, len(text))
 	quoted := false
 	for i := 0; i < len(text); i++ {
 		c := text[i]
-		end := i
-		for !quoted && end < len(text) && isWord(text[end]) {
-			end++
+		word := 0
+		if !quoted {
+			word = wordLength(text[i:])
 		}
 		switch {
 		case quoted && c == '\\' && i+1 < len(text):
 			i++
 			replaced = append(replaced, c, text[i])
-		case end > i && isNotFinite(string(text[i:end])):
-			replaced, i = append(replaced, null...), end-1
-		case end > i:
-			replaced, i = append(replaced, text[i:end]...), end-1
+		case word > 0 && isNotFinite(string(text[i:i+word])):
+			replaced, i = append(replaced, null...), i+word-1
+		case word > 0:
+			replaced, i = append(replaced, text[i:i+word]...), i+word-1
 		default:
 			quoted = quoted != (c == '"')
 			replaced = append(replaced, c)
 		}
 	}
 	return replaced
+}
+
+// wordLength is how many bytes a text begins with that a word or a number may have.
+func wordLength(text []byte) int {
+	for i, c := range text {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (c < '0' || c > '9') && c != '+' && c != '-' && c != '.' {
+			return i
+		}
+	}
+	return len(text)
 }
