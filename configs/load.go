@@ -13,7 +13,6 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/workload"
-	"github.com/quartet-sched/quartet/internal/nearest"
 )
 
 // Options say what to load besides the catalog.
@@ -107,7 +106,7 @@ func unreadable(name string, err error) core.Diagnostic {
 	}
 	d := core.Diagnostic{Position: core.Position{File: name}, Summary: "cannot read the config: " + reason}
 	if errors.Is(err, fs.ErrNotExist) {
-		nearest := nearest.Name(name, EmbeddedNames())
+		nearest := core.Nearest(name, EmbeddedNames())
 		if slices.Contains(EmbeddedNames(), name+".yaml") {
 			nearest = name + ".yaml"
 		}

@@ -19,7 +19,7 @@ func (l *loader) note(c *Config, path, hint, format string, args ...any) {
 // noteTurns notes when jobs may take turns that are no longer than it takes them to start, so that they restart for ever. starting
 // is nil for a backend that does not know how long jobs take to start.
 func (l *loader) noteTurns(c *Config, starting backend.Starting) {
-	turns := core.ConfigAbilitiesOf(settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation)).TakesTurns
+	turns := abilitiesOf(settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation)).TakesTurns
 	if starting == nil || turns == nil {
 		return
 	}
@@ -74,7 +74,7 @@ func turnHint(path string, start backend.Start) string {
 
 // noteInterval says when turns cannot end when they should, as rounds are too rare.
 func (l *loader) noteInterval(c *Config) {
-	needs := core.ConfigAbilitiesOf(settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation)).NeedsInterval
+	needs := abilitiesOf(settingsOf(l, c.Allocation, "pipeline.allocation", l.catalog.Allocation)).NeedsInterval
 	if needs == nil {
 		return
 	}
@@ -97,7 +97,7 @@ func (l *loader) notePromises(c *Config, starting backend.Starting) {
 	var first planner
 	var counted []func(start backend.Start)
 	plans := func(by planner, config any) bool {
-		p := core.ConfigAbilitiesOf(config).PlansDeadlines
+		p := abilitiesOf(config).PlansDeadlines
 		if p == nil {
 			return false
 		}
@@ -203,13 +203,13 @@ func (l *loader) noteWholeDevices(c *Config) {
 	if a.ID == "" || a.Remote != nil && !a.Remote.Isolated {
 		return
 	}
-	if core.ConfigAbilitiesOf(settingsOf(l, a, "pipeline.allocation", l.catalog.Allocation)).CountsFractions != nil {
+	if abilitiesOf(settingsOf(l, a, "pipeline.allocation", l.catalog.Allocation)).CountsFractions != nil {
 		return
 	}
 	var others []string
 	for _, f := range l.catalog.Allocation {
 		config, problems := f.Decode(nil)
-		if core.ConfigAbilitiesOf(config).CountsFractions != nil && len(problems) == 0 {
+		if abilitiesOf(config).CountsFractions != nil && len(problems) == 0 {
 			others = append(others, f.Type)
 		}
 	}

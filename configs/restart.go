@@ -110,7 +110,7 @@ func (l *loader) plannedKey(stage, name string) string {
 		defaults = defaultsOf(l.catalog.Scaler, name)
 	}
 	key := ""
-	switch can := core.ConfigAbilitiesOf(defaults); {
+	switch can := abilitiesOf(defaults); {
 	case can.PlansDeadlines != nil:
 		_, key = can.PlansDeadlines.PlannedOverhead()
 	case can.CountsRestart != nil:
@@ -178,7 +178,7 @@ const restartHint = "set restart.overhead, which both take unless they have a se
 
 // notePause says where a policy counts one pause for every restart, and the longest that the backend charges is another.
 func notePause[S any](l *loader, c *Config, s Selected[S], path string, factories []core.Factory[S], charged *restart.Cost) {
-	counts := core.ConfigAbilitiesOf(settingsOf(l, s, path, factories)).CountsRestart
+	counts := abilitiesOf(settingsOf(l, s, path, factories)).CountsRestart
 	if counts == nil {
 		return
 	}

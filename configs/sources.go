@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/internal/nearest"
 )
 
 // FileName is the name of the config that is found without being named.
@@ -132,7 +131,7 @@ func strayHint(key string, keys []string) string {
 	if _, setting, ofComponent := strings.Cut(key, "_CONFIG_"); ofComponent {
 		return fmt.Sprintf("a setting of a component is given by --set …config.%s=…", strings.ToLower(setting))
 	}
-	if nearest := nearest.Name(key, keys); nearest != "" {
+	if nearest := core.Nearest(key, keys); nearest != "" {
 		return fmt.Sprintf("did you mean %q?", variablePrefix+nearest)
 	}
 	return "valid variables: " + strings.Join(Variables(), ", ")

@@ -17,7 +17,7 @@ type Abilities struct {
 	ReportFollower ReportFollower // may respond by what jobs report
 	Guarantor      Guarantor      // guarantees device time to tiers of jobs
 	Certifier      Certifier      // bounds what a better answer could gain
-	AskedOnce      AskedOnce      // may have to be asked once a round
+	OncePerRound   OncePerRound   // may have to be asked once a round
 	Precedent      Precedent      // may grant in order of precedence
 	SomeAllocator  SomeAllocator  // wants to know all candidates where it is asked about some
 	Recoverer      Recoverer      // can be asked again after an answer that broke a rule
@@ -38,7 +38,7 @@ func AbilitiesOf(policy any) (a Abilities) {
 	a.ReportFollower, _ = policy.(ReportFollower)
 	a.Guarantor, _ = policy.(Guarantor)
 	a.Certifier, _ = policy.(Certifier)
-	a.AskedOnce, _ = policy.(AskedOnce)
+	a.OncePerRound, _ = policy.(OncePerRound)
 	a.Precedent, _ = policy.(Precedent)
 	a.SomeAllocator, _ = policy.(SomeAllocator)
 	a.Recoverer, _ = policy.(Recoverer)
@@ -59,7 +59,7 @@ func (a *Abilities) FollowsReports() bool {
 }
 
 // AskedAgain reports whether an allocator may be asked again in a round.
-func (a *Abilities) AskedAgain() bool { return a.AskedOnce == nil || !a.AskedOnce.AskedOnce() }
+func (a *Abilities) AskedAgain() bool { return a.OncePerRound == nil || !a.OncePerRound.AskedOnce() }
 
 // Precedes reports whether the grants of an allocator come in order of precedence.
 func (a *Abilities) Precedes() bool { return a.Precedent != nil && a.Precedent.Precedes() }
@@ -87,23 +87,3 @@ func (s Stages) withAbilities() Stages {
 
 // findAbilities finds out what the policy can do.
 func (c *Component[S]) findAbilities() { c.can = AbilitiesOf(c.Policy) }
-
-// ConfigAbilities is what the config of a policy can tell besides its settings: ConfigAbilitiesOf finds it out once. A field is nil where the
-// config cannot.
-type ConfigAbilities struct {
-	TakesTurns      TakesTurns      // how long a job that takes turns keeps its devices
-	NeedsInterval   NeedsInterval   // how often rounds must be held for turns to end in time
-	PlansDeadlines  PlansDeadlines  // what pause plans for deadlines count at a change of devices
-	CountsRestart   CountsRestart   // what pause the policy counts for every restart
-	CountsFractions CountsFractions // that the policy counts parts of devices
-}
-
-// ConfigAbilitiesOf finds out what the config of a policy can tell; nothing for nil.
-func ConfigAbilitiesOf(config any) (a ConfigAbilities) {
-	a.TakesTurns, _ = config.(TakesTurns)
-	a.NeedsInterval, _ = config.(NeedsInterval)
-	a.PlansDeadlines, _ = config.(PlansDeadlines)
-	a.CountsRestart, _ = config.(CountsRestart)
-	a.CountsFractions, _ = config.(CountsFractions)
-	return a
-}

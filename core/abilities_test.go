@@ -32,7 +32,7 @@ func TestAbilitiesOfPolicies(t *testing.T) {
 		"ReportFollower": struct{ core.ReportFollower }{},
 		"Guarantor":      struct{ core.Guarantor }{},
 		"Certifier":      struct{ core.Certifier }{},
-		"AskedOnce":      struct{ core.AskedOnce }{},
+		"OncePerRound":   struct{ core.OncePerRound }{},
 		"Precedent":      struct{ core.Precedent }{},
 		"SomeAllocator":  struct{ core.SomeAllocator }{},
 		"Recoverer":      struct{ core.Recoverer }{},
@@ -54,29 +54,6 @@ func TestAbilitiesOfPolicies(t *testing.T) {
 		if got := set(core.AbilitiesOf(policy)); got != nil {
 			t.Errorf("%s can %q, want nothing", name, got)
 		}
-	}
-}
-
-// counting is the config of an allocator that counts parts of devices.
-type counting struct{}
-
-func (counting) CountsFractions() {}
-
-func TestAbilitiesOfConfigs(t *testing.T) {
-	cases := map[string]any{
-		"TakesTurns":      struct{ core.TakesTurns }{},
-		"NeedsInterval":   struct{ core.NeedsInterval }{},
-		"PlansDeadlines":  struct{ core.PlansDeadlines }{},
-		"CountsRestart":   struct{ core.CountsRestart }{},
-		"CountsFractions": counting{},
-	}
-	for name, config := range cases {
-		if diff := cmp.Diff([]string{name}, set(core.ConfigAbilitiesOf(config))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-	if fields := reflect.TypeFor[core.ConfigAbilities]().NumField(); len(cases) != fields {
-		t.Errorf("%d abilities are tried, of %d", len(cases), fields)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/internal/nearest"
 )
 
 type shared struct {
@@ -295,7 +294,7 @@ func TestNearest(t *testing.T) {
 		"srft": "srtf", "tirsias": "tiresias", "lass": "las", "pollux": "", "": "", "LAS_LAS_LAS": "",
 		strings.Repeat("las", 1000): "",
 	} {
-		if got := nearest.Name(name, valid); got != want {
+		if got := core.Nearest(name, valid); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", name, got, want)
 		}
 	}

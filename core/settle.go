@@ -17,9 +17,6 @@ type Settling struct {
 	MakeRoom bool
 }
 
-// on reports whether grants that find no devices are looked at again.
-func (o Settling) on() bool { return o.Passes > 1 }
-
 // settler is what a round knows about grants that found no devices.
 type settler struct {
 	shown    []Candidate         // whom the allocator is asked about next
@@ -43,7 +40,7 @@ type refusal struct {
 // allocator that is to be asked once gets only this last step.
 func (p *Pipeline) settle(ctx context.Context) error {
 	s := &p.state
-	if !p.rounds.Settle.on() || len(s.unseated) == 0 {
+	if p.rounds.Settle.Passes < 2 || len(s.unseated) == 0 {
 		return nil
 	}
 	r := p.beginSettling()
@@ -105,7 +102,10 @@ func (p *Pipeline) mayImprove() bool {
 	if len(s.running) > s.occupancy.kept || p.headWithRoom() >= 0 {
 		return true
 	}
-	return s.anyIdle(p.plan.Placements) && (len(p.plan.Grants) < len(r.shown) || p.anyNarrower())
+	narrower := func(v Verdict) bool {
+		return p.plan.Grants[s.marks[v.Job].grant].Replicas > s.responses[v.Job].MinReplicas
+	}
+	return s.anyIdle(p.plan.Placements) && (len(p.plan.Grants) < len(r.shown) || slices.ContainsFunc(s.unseated, narrower))
 }
 
 // anyIdle reports whether devices are left by placements, as far as a count shows.
@@ -118,14 +118,6 @@ func (s *state) anyIdle(placed []Placement) bool {
 		used += Replicas(placed[i].Seats)
 	}
 	return used < s.view.Devices
-}
-
-// anyNarrower reports whether a refused job could do with fewer replicas.
-func (p *Pipeline) anyNarrower() bool {
-	s := &p.state
-	return slices.ContainsFunc(s.unseated, func(v Verdict) bool {
-		return p.plan.Grants[s.marks[v.Job].grant].Replicas > s.responses[v.Job].MinReplicas
-	})
 }
 
 // leaveOutRefused decides whom the allocator is asked about next: those of before without the refused ones.

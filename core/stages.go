@@ -53,9 +53,9 @@ type Allocator interface {
 	Allocate(ctx context.Context, v *View, candidates []Candidate) ([]Grant, error)
 }
 
-// AskedOnce is implemented by an allocator that goes on by being asked, as one that hands out turns: it is not asked again in a round in
+// OncePerRound is implemented by an allocator that goes on by being asked, as one that hands out turns: it is not asked again in a round in
 // which grants found no devices.
-type AskedOnce interface {
+type OncePerRound interface {
 	// AskedOnce reports whether it must not be asked again.
 	AskedOnce() bool
 }

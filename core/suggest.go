@@ -7,6 +7,9 @@ import (
 	"github.com/quartet-sched/quartet/internal/nearest"
 )
 
+// Nearest is the valid name that a mistyped one most likely stands for; "" when none is near.
+func Nearest(name string, valid []string) string { return nearest.Name(name, valid) }
+
 // mostListed is how many valid names a hint lists; of more it suggests the nearest only.
 const mostListed = 10
 

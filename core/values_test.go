@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/internal/nearest"
 )
 
 // A job that has run for 10 s on two devices up to 100 s, and has done 5 at 120 s, when its pause ends, with 2 a second.
@@ -340,14 +339,14 @@ func TestNearestAtItsBounds(t *testing.T) {
 		{"", "jct_seconds.mean", ""},
 		{".", "jct_seconds.mean", ""},
 	} {
-		if got := nearest.Name(tc.name, []string{tc.valid}); got != tc.want {
+		if got := core.Nearest(tc.name, []string{tc.valid}); got != tc.want {
 			t.Errorf("%q of %q: %q, want %q", tc.name, tc.valid, got, tc.want)
 		}
 	}
-	if got := nearest.Name("ab", []string{"ac", "ad"}); got != "ac" {
+	if got := core.Nearest("ab", []string{"ac", "ad"}); got != "ac" {
 		t.Errorf("of two that are as near, %q, want the first", got)
 	}
-	if got := nearest.Name("jct.mean", []string{"jct_seconds.restricted_mean", "jct_seconds.mean", "jct_minutes.mean"}); got != "jct_seconds.mean" {
+	if got := core.Nearest("jct.mean", []string{"jct_seconds.restricted_mean", "jct_seconds.mean", "jct_minutes.mean"}); got != "jct_seconds.mean" {
 		t.Errorf("of several that have its words, %q, want the first with the fewest others", got)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/internal/nearest"
 )
 
 // checkRounds refuses the publication options that go only with rounds on an interval and none on events.
@@ -106,7 +105,7 @@ func (c *Config) nodeHint(name string, cluster *core.Cluster) string {
 	if len(names) <= mostListed {
 		return core.SuggestHint(name, "nodes", names)
 	}
-	if nearest := nearest.Name(name, names); nearest != "" {
+	if nearest := core.Nearest(name, names); nearest != "" {
 		return fmt.Sprintf("did you mean %q?", nearest)
 	}
 	return fmt.Sprintf("the cluster has %d nodes, from %q to %q", len(names), names[0], names[len(names)-1])

@@ -12,7 +12,7 @@ import (
 )
 
 // abilityFiles are where it is found out what a policy, its config, a backend and its opener can do besides what each of them can.
-var abilityFiles = []string{"core/abilities.go", "core/backend/abilities.go"}
+var abilityFiles = []string{"core/abilities.go", "configs/abilities.go", "core/backend/abilities.go"}
 
 // assertions lists the types that a file asserts values to, by type assertion or type switch, with where. Types of the repository are written as
 // folder.Name, those of other modules are left out, and an interface without a name is "interface".

@@ -12,7 +12,6 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/workload"
-	"github.com/quartet-sched/quartet/internal/nearest"
 )
 
 // checkFit notes the jobs that the cluster could not run even when it is empty and healthy: the pipeline rejects each of them.
@@ -206,7 +205,7 @@ func Misfit(job *workload.Job, cluster *core.Cluster, need, capacity int) core.D
 // likeliest is the first name that is near a valid one, or else the first.
 func likeliest(names, valid []string) string {
 	for _, name := range names {
-		if nearest.Name(name, valid) != "" {
+		if core.Nearest(name, valid) != "" {
 			return name
 		}
 	}

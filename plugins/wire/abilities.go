@@ -105,7 +105,7 @@ func abilityTable() []abilityRow {
 			(*core.Abilities).Precedes,
 		},
 		{
-			AskedOnce, stagev1.Stage_STAGE_ALLOCATION, interfaceName[core.AskedOnce](), "asked_once",
+			AskedOnce, stagev1.Stage_STAGE_ALLOCATION, interfaceName[core.OncePerRound](), "asked_once",
 			"an allocation that must be asked once a round, since what it answers in later rounds follows from how often it is asked; false when " +
 				"left out",
 			func(can *core.Abilities) bool { return !can.AskedAgain() },

@@ -18,7 +18,6 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/twin"
-	"github.com/quartet-sched/quartet/internal/nearest"
 )
 
 // twinFlags say which run is simulated ahead, from which moment on, and how.
@@ -345,7 +344,7 @@ func jobHint(name string, all []string) string {
 	case len(all) <= few:
 		return core.SuggestHint(name, "jobs", all)
 	}
-	if near := nearest.Name(name, all); near != "" {
+	if near := core.Nearest(name, all); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return fmt.Sprintf("there are %s of other names", render.Count(len(all), "job"))

@@ -17,7 +17,6 @@ import (
 	"github.com/quartet-sched/quartet/cmd/internal/cli"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
-	"github.com/quartet-sched/quartet/internal/nearest"
 )
 
 // keptHistory is how many decisions of a recorded run are kept of a job, the last ones.
@@ -84,7 +83,7 @@ func readDecisions(dir, job string) (*controlv1.DescribeResponse, error) {
 	}
 	if len(d.GetDecisions()) == 0 {
 		hint := ""
-		if nearest := nearest.Name(job, slices.Sorted(maps.Keys(names))); nearest != "" {
+		if nearest := core.Nearest(job, slices.Sorted(maps.Keys(names))); nearest != "" {
 			hint = fmt.Sprintf("did you mean %q?", nearest)
 		}
 		return nil, cli.Problem(path, fmt.Sprintf("has no job %q", job), hint)

@@ -26,7 +26,6 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/stats"
 	"github.com/quartet-sched/quartet/internal/interrupt"
-	"github.com/quartet-sched/quartet/internal/nearest"
 	"github.com/quartet-sched/quartet/lab/report"
 	"github.com/quartet-sched/quartet/lab/study"
 )
@@ -165,7 +164,7 @@ func (a *app) readStudy(ctx context.Context, path, name string) (*study.Study, e
 // studyHint names embedded studies where a name may have been meant to be one of theirs.
 func studyHint(name string) string {
 	short := strings.TrimSuffix(strings.TrimPrefix(name, "studies/"), ".yaml")
-	if short != name && nearest.Name(short, configs.StudyNames()) == "" || strings.ContainsRune(short, filepath.Separator) {
+	if short != name && core.Nearest(short, configs.StudyNames()) == "" || strings.ContainsRune(short, filepath.Separator) {
 		return ""
 	}
 	return core.SuggestHint(short, "embedded studies", configs.StudyNames())

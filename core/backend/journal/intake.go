@@ -9,7 +9,6 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
-	"github.com/quartet-sched/quartet/internal/nearest"
 )
 
 // ErrEnded is the answer to orders that come after the end of the run.
@@ -234,7 +233,7 @@ func handIn[T any](ctx context.Context, ended <-chan struct{}, to chan<- T, what
 // Unknown refuses what names nothing.
 func Unknown(kind, name string, known []string) error {
 	d := core.Diagnostic{Summary: fmt.Sprintf("there is no %s %q", kind, name)}
-	if nearest := nearest.Name(name, known); nearest != "" {
+	if nearest := core.Nearest(name, known); nearest != "" {
 		d.Hint = fmt.Sprintf("did you mean %q?", nearest)
 	}
 	return core.Diagnostics{d}

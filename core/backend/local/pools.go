@@ -12,7 +12,6 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
-	"github.com/quartet-sched/quartet/internal/nearest"
 )
 
 // Nodes of pools are slots: devices of this machine that are there from a moment to another. A slot is provisioned, opens, drains
@@ -55,7 +54,7 @@ func (e *Eviction) hint(pools []string) string {
 		valid = append(valid, pool+"-0", pool+"-1", "…")
 	}
 	hint := "valid nodes: " + strings.Join(valid, ", ")
-	if name := nearest.Name(e.Node, near); name != "" {
+	if name := core.Nearest(e.Node, near); name != "" {
 		hint = fmt.Sprintf("did you mean %q? %s", name, hint)
 	}
 	return hint
