@@ -34,6 +34,17 @@ func (r restless) Guarantees() core.Guarantees {
 	return core.UsualGuarantees()
 }
 
+// AskedOnce and Precedes are those of the allocator.
+func (r restless) AskedOnce() bool {
+	can := core.AbilitiesOf(r.allocator)
+	return !can.AskedAgain()
+}
+
+func (r restless) Precedes() bool {
+	can := core.AbilitiesOf(r.allocator)
+	return can.Precedes()
+}
+
 // A round that is not held has no number, and gives nobody who waits another reason.
 var (
 	roundNumber = regexp.MustCompile(`"round":\d+,`)
