@@ -120,18 +120,14 @@ func (r *roomFor) search(ctx context.Context) (victims []int, err error) {
 
 // seatWithout asks the placer about all grants but some.
 func (r *roomFor) seatWithout(ctx context.Context, without []int) error {
-	p := r.p
-	p.forgetAnswers()
-	p.plan.Grants = nil
+	without = slices.Sorted(slices.Values(without))
+	var grants []Grant
 	for i := range r.grants {
-		if !slices.Contains(without, i) {
-			p.plan.Grants = append(p.plan.Grants, r.grants[i])
+		if _, out := slices.BinarySearch(without, i); !out {
+			grants = append(grants, r.grants[i])
 		}
 	}
-	if err := p.state.checkGrants(p.stages.Allocation.ID, p.plan.Grants); err != nil {
-		return err
-	}
-	return p.seat(ctx)
+	return r.p.seatThese(ctx, grants)
 }
 
 // seated reports whether the grant found devices.

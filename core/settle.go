@@ -22,6 +22,7 @@ type settler struct {
 	shown    []Candidate         // whom the allocator is asked about next
 	narrowed map[JobID]*Response // smaller ranges of elastic jobs, which are shown instead of their own
 	refused  map[JobID]refusal   // jobs that are left out of later questions
+	order    []JobID             // in which these were left out
 	shapes   []Candidate         // waiting jobs that found no devices at their least number, one of each shape
 	tried    map[JobID]bool      // jobs that room was looked for
 	blocked  bool                // a blocking grant found no devices
@@ -51,6 +52,9 @@ func (p *Pipeline) settle(ctx context.Context) error {
 	}
 	p.takeSeated()
 	p.goOnWhereTheyAre()
+	if err := p.fill(ctx); err != nil {
+		return err
+	}
 	p.keepRefusals()
 	p.standing.UntilSeconds = min(p.standing.UntilSeconds, r.until)
 	return nil
@@ -87,7 +91,7 @@ func (p *Pipeline) beginSettling() *settler {
 	clear(r.narrowed)
 	clear(r.refused)
 	clear(r.tried)
-	r.shapes, r.blocked, r.until = r.shapes[:0], p.state.blocked, p.standing.UntilSeconds
+	r.shapes, r.order, r.blocked, r.until = r.shapes[:0], r.order[:0], p.state.blocked, p.standing.UntilSeconds
 	r.shown = append(r.shown[:0], p.state.candidates...)
 	return r
 }
@@ -102,10 +106,10 @@ func (p *Pipeline) mayImprove() bool {
 	if len(s.running) > s.occupancy.kept || p.headWithRoom() >= 0 {
 		return true
 	}
-	narrower := func(v Verdict) bool {
-		return p.plan.Grants[s.marks[v.Job].grant].Replicas > s.responses[v.Job].MinReplicas
+	mayGo := func(v Verdict) bool { // with fewer replicas, or without those that the placer stopped at
+		return p.plan.Grants[s.marks[v.Job].grant].Replicas > s.responses[v.Job].MinReplicas || v.Reason == BlockedByEarlier && !s.blocked
 	}
-	return s.anyIdle(p.plan.Placements) && (len(p.plan.Grants) < len(r.shown) || slices.ContainsFunc(s.unseated, narrower))
+	return s.anyIdle(p.plan.Placements) && (len(p.plan.Grants) < len(r.shown) || slices.ContainsFunc(s.unseated, mayGo))
 }
 
 // anyIdle reports whether devices are left by placements, as far as a count shows.
@@ -126,15 +130,18 @@ func (p *Pipeline) leaveOutRefused() {
 	r.blocked = r.blocked || s.blocked
 	for i := range s.unseated {
 		v := &s.unseated[i]
-		if n := p.narrower(v); n != nil {
+		n := p.narrower(v)
+		if n != nil {
 			r.narrowed[v.Job] = n
 			continue
 		}
+		waits := s.view.Jobs[v.Job].State == Waiting
+		if waits && v.Reason == BlockedByEarlier && !s.blocked && i > 0 {
+			continue // by one that is left out
+		}
 		p.leaveOut(*v)
-		if s.view.Jobs[v.Job].State == Waiting && v.Reason != BlockedByEarlier {
-			if c := s.candidate(v.Job); !r.knows(c) {
-				r.shapes = append(r.shapes, *c)
-			}
+		if c := s.candidate(v.Job); waits && !r.knows(c) {
+			r.shapes = append(r.shapes, *c)
 		}
 	}
 	r.shown = slices.DeleteFunc(r.shown, func(c Candidate) bool {
@@ -163,6 +170,7 @@ func (p *Pipeline) leaveOut(v Verdict) {
 	grant := p.plan.Grants[p.state.marks[v.Job].grant]
 	grant.Proposed, grant.Group = nil, 0 // they are of an answer that is over
 	p.settler.refused[v.Job] = refusal{grant: grant, verdict: v}
+	p.settler.order = append(p.settler.order, v.Job)
 }
 
 // narrower is a smaller range for a refused job: what it holds, if it runs; fewer replicas than it was granted, if it can do with
@@ -261,6 +269,58 @@ func (p *Pipeline) goesOn(j *Job) bool {
 	s.occupancy.kept++
 	delete(p.settler.refused, j.ID)
 	return true
+}
+
+// fill seats those that were left out on devices that are idle in the end, since others were left out after them. It changes nothing where the placer
+// would move or stop anybody for that.
+func (p *Pipeline) fill(ctx context.Context) error {
+	s, r := &p.state, &p.settler
+	before, unseated := Plan{Grants: slices.Clone(p.plan.Grants), Placements: slices.Clone(p.plan.Placements)}, slices.Clone(s.unseated)
+	grants := slices.Clip(before.Grants)
+	for _, id := range r.order {
+		if left, out := r.refused[id]; out && s.view.Jobs[id].State == Waiting && s.marks[id].granted != s.view.Round {
+			grants = append(grants, left.grant)
+		}
+	}
+	if r.blocked || len(grants) == len(before.Grants) || !s.anyIdle(before.Placements) {
+		return nil
+	}
+	for i := range before.Placements { // what they point to is the placer's
+		at := &before.Placements[i]
+		if at.Seats = slices.Clone(at.Seats); at.Resources != nil {
+			each := *at.Resources
+			at.Resources = &each
+		}
+	}
+	if err := p.seatThese(ctx, grants); err != nil {
+		return err
+	}
+	now := make(map[JobID]*Placement, len(p.plan.Placements))
+	for i := range p.plan.Placements {
+		now[p.plan.Placements[i].Job] = &p.plan.Placements[i]
+	}
+	if !slices.ContainsFunc(before.Placements, func(at Placement) bool {
+		p := now[at.Job]
+		return p == nil || p.Evicted != at.Evicted || !SameSeats(p.Seats, at.Seats)
+	}) {
+		return nil
+	}
+	p.forgetAnswers()
+	p.plan.Grants, p.plan.Placements, s.unseated = before.Grants, before.Placements, unseated
+	if err := s.checkGrants(p.stages.Allocation.ID, before.Grants); err != nil {
+		return err
+	}
+	return s.checkSeating(p.stages.Placement.ID, before.Grants, Seating{Placed: before.Placements, Unseated: unseated})
+}
+
+// seatThese asks the placer about other grants in the place of the last ones.
+func (p *Pipeline) seatThese(ctx context.Context, grants []Grant) error {
+	p.forgetAnswers()
+	p.plan.Grants = grants
+	if err := p.state.checkGrants(p.stages.Allocation.ID, grants); err != nil {
+		return err
+	}
+	return p.seat(ctx)
 }
 
 // keepRefusals adds to the last answer the jobs that were left out of its question: each has its grant and the verdict of the placer.

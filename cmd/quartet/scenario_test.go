@@ -62,6 +62,9 @@ func (s *scenario) drawRounds(t *rapid.T) {
 		time.Minute, 5 * time.Minute, 0, 100 * time.Millisecond, 300 * time.Millisecond, 1100 * time.Millisecond,
 	}).Draw(t, "interval")
 	s.round = core.RoundOptions{IntervalSeconds: interval.Seconds(), OnEvents: interval == 0 || rapid.IntRange(0, 2).Draw(t, "on events") == 0}
+	if rapid.Bool().Draw(t, "settles") {
+		s.round.Settle = core.Settling{Passes: rapid.IntRange(2, 4).Draw(t, "passes"), MakeRoom: rapid.Bool().Draw(t, "make room")}
+	}
 	s.unit = 1
 	if interval > 0 {
 		s.unit = min(s.unit, interval.Seconds()/60)

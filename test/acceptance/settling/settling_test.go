@@ -29,18 +29,17 @@ func (w world) trace() string {
 	return header + w.columns + "\n" + strings.ReplaceAll(w.rows, "\n", w.each+"\n")
 }
 
-// run simulates a world, with a round a minute and at each event, and returns its jobs by name.
-func run(t *testing.T, w world) map[string]metrics.Job {
+// compose makes the composition of a world, with a round a minute and at each event.
+func (w world) compose(t *testing.T) *quartet.Composition {
 	t.Helper()
 	trace := filepath.Join(t.TempDir(), "jobs.csv")
 	if err := os.WriteFile(trace, []byte(w.trace()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	settle := ""
+	settle, elasticity := "", ""
 	if w.passes > 0 {
 		settle = fmt.Sprintf(", settle: {passes: %d}", w.passes)
 	}
-	elasticity := ""
 	if w.elasticity != "" {
 		elasticity = ", elasticity: {job: " + w.elasticity + "}"
 	}
@@ -54,6 +53,13 @@ func run(t *testing.T, w world) map[string]metrics.Job {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// run simulates a world, and returns its jobs by name.
+func run(t *testing.T, w world) map[string]metrics.Job {
+	t.Helper()
+	c := w.compose(t)
 	c.Observers = append(c.Observers, doortest.ObserverFunc((&watcher{t: t}).observe))
 	jobs := map[string]metrics.Job{}
 	for _, j := range doortest.Simulate(t, c).Jobs {
