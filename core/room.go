@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// headWithRoom is the index of the first grant to a waiting job that found no devices and may take those of running jobs that were granted after
-// it; -1 for none. Room is looked for once a round for a job, and not for one that came just now.
+// headWithRoom is the index of the first refused grant that may take devices of later ones; -1 for none. It is tried once a round, and has waited an interval.
 func (p *Pipeline) headWithRoom() int {
 	s, head := &p.state, -1
 	if !p.rounds.Settle.MakeRoom || !p.stages.Allocation.can.Precedes() {
@@ -40,8 +39,7 @@ func (s *state) mayGiveWay(g Grant) bool {
 	return j.State == Running && !j.Pinned
 }
 
-// makeRoom seats the first job that found no devices on those of running jobs that were granted after it: of as few of them as possible, from
-// the last grant on. They are left out of later questions. It reports whether they were found; otherwise the answers are as they were.
+// makeRoom seats the first refused job on devices of running jobs granted after it, of as few as possible, the last first. It reports whether it found them.
 func (p *Pipeline) makeRoom(ctx context.Context) (found bool, err error) {
 	head := p.headWithRoom()
 	if head < 0 {
@@ -108,12 +106,10 @@ func (r *roomFor) search(ctx context.Context) (victims []int, err error) {
 	if _, err := enough(many); err != nil {
 		return nil, err
 	}
-	needed := r.inTheWay(r.later[:many])
-	if err := r.seatWithout(ctx, needed); err != nil {
-		return nil, err
-	}
-	if r.seated() {
-		return needed, nil
+	if needed := r.inTheWay(r.later[:many]); len(needed) < many {
+		if err := r.seatWithout(ctx, needed); err != nil || r.seated() {
+			return needed, err
+		}
 	}
 	return r.later[:many], nil
 }

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Settling says what a round does about grants that find no devices: allocators count the devices of the cluster, and only the placer
-// finds out which of them a job can have. With the zero value such a grant has used up its part of the count, whoever was stopped for
-// it stays stopped, and what it would have used stays idle.
+// Settling says what a round does about grants that find no devices: allocators count the devices of the cluster, and only the placer finds out which of them a
+// job can have. With the zero value such a grant has used up its part of the count, whoever was stopped for it stays stopped, and what it would have used stays
+// idle.
 type Settling struct {
-	// Passes is how often the allocator is asked in a round at most, each time without those that found no devices the time before; 0 and 1
-	// ask it once and leave its answer as it is.
+	// Passes is how often the allocator is asked in a round at most, each time without those that found no devices the time before; 0 and 1 ask it once and
+	// leave its answer as it is.
 	Passes int
-	// MakeRoom lets a grant that finds no devices take those of running jobs that were granted after it, where the allocator Precedes.
+	// MakeRoom lets a grant that finds no devices take those of running jobs that were granted after it, where the allocator is a Precedent.
 	MakeRoom bool
 }
 
@@ -35,13 +35,11 @@ type refusal struct {
 	verdict Verdict
 }
 
-// settle asks the allocator again while grants that found no devices keep others from some. A refused job is left out of the next
-// question, with all waiting jobs like it; an elastic one is shown a smaller range; one that runs is shown what it holds. Where a blocking grant was refused, only those are
-// shown that run or were seated ahead of it. Finally a job that runs and got nothing goes on if nobody has its devices. An
-// allocator that is to be asked once gets only this last step.
+// settle asks the allocator again while grants that found no devices keep others from some. A refused job is left out of the next question, with all waiting
+// jobs like it; an elastic one is shown a smaller range, and one that runs what it holds. Behind a refused blocking grant nobody is shown who does not run.
+// Finally a running job without devices goes on where nobody has them, and whoever was left out gets what is idle. An allocator asked once gets only this.
 func (p *Pipeline) settle(ctx context.Context) error {
-	s := &p.state
-	if p.rounds.Settle.Passes < 2 || len(s.unseated) == 0 {
+	if p.rounds.Settle.Passes < 2 || len(p.state.unseated) == 0 {
 		return nil
 	}
 	r := p.beginSettling()
@@ -83,21 +81,17 @@ func (p *Pipeline) improve(ctx context.Context) error {
 }
 
 // beginSettling forgets the round before.
-func (p *Pipeline) beginSettling() *settler {
-	r := &p.settler
-	if r.refused == nil {
-		*r = settler{narrowed: map[JobID]*Response{}, refused: map[JobID]refusal{}, tried: map[JobID]bool{}}
+func (p *Pipeline) beginSettling() (r *settler) {
+	r = &p.settler
+	*r = settler{
+		shown: append(r.shown[:0], p.state.candidates...), shapes: r.shapes[:0], order: r.order[:0], narrowed: map[JobID]*Response{},
+		refused: map[JobID]refusal{}, tried: map[JobID]bool{}, blocked: p.state.blocked, until: p.standing.UntilSeconds,
 	}
-	clear(r.narrowed)
-	clear(r.refused)
-	clear(r.tried)
-	r.shapes, r.order, r.blocked, r.until = r.shapes[:0], r.order[:0], p.state.blocked, p.standing.UntilSeconds
-	r.shown = append(r.shown[:0], p.state.candidates...)
 	return r
 }
 
-// mayImprove reports whether asking again may do better: a grant was refused, and either somebody loses devices, or some are idle
-// while somebody could be granted fewer or was granted none.
+// mayImprove reports whether asking again may do better: a grant was refused, and either somebody loses devices, or some are idle while somebody could be
+// granted fewer or was granted none.
 func (p *Pipeline) mayImprove() bool {
 	s, r := &p.state, &p.settler
 	if len(s.unseated) == 0 {
@@ -173,8 +167,8 @@ func (p *Pipeline) leaveOut(v Verdict) {
 	p.settler.order = append(p.settler.order, v.Job)
 }
 
-// narrower is a smaller range for a refused job: what it holds, if it runs; fewer replicas than it was granted, if it can do with
-// fewer and nobody waits behind it. nil for none.
+// narrower is a smaller range for a refused job: what it holds, if it runs; fewer replicas than it was granted, if it can do with fewer and nobody waits behind
+// it. nil for none.
 func (p *Pipeline) narrower(v *Verdict) *Response {
 	s, r := &p.state, &p.settler
 	j, granted := s.view.Jobs[v.Job], p.plan.Grants[s.marks[v.Job].grant].Replicas
@@ -271,11 +265,12 @@ func (p *Pipeline) goesOn(j *Job) bool {
 	return true
 }
 
-// fill seats those that were left out on devices that are idle in the end, since others were left out after them. It changes nothing where the placer
-// would move or stop anybody for that.
+// fill seats those that were left out on devices that are idle in the end, since others were left out after them. It changes nothing where the placer would move
+// or stop anybody for that.
 func (p *Pipeline) fill(ctx context.Context) error {
 	s, r := &p.state, &p.settler
-	before, unseated := Plan{Grants: slices.Clone(p.plan.Grants), Placements: slices.Clone(p.plan.Placements)}, slices.Clone(s.unseated)
+	before := Plan{Grants: slices.Clone(p.plan.Grants), Placements: slices.Clone(p.plan.Placements)}
+	unseated := slices.DeleteFunc(slices.Clone(s.unseated), func(v Verdict) bool { return s.marks[v.Job].placed == s.view.Round })
 	grants := slices.Clip(before.Grants)
 	for _, id := range r.order {
 		if left, out := r.refused[id]; out && s.view.Jobs[id].State == Waiting && s.marks[id].granted != s.view.Round {
