@@ -138,20 +138,24 @@ func (p *Pipeline) leaveOutRefused() {
 			r.shapes = append(r.shapes, *c)
 		}
 	}
-	r.shown = slices.DeleteFunc(r.shown, func(c Candidate) bool {
-		if _, out := r.refused[c.ID]; out {
-			return true
-		}
-		if c.State == Running || s.marks[c.ID].placed == s.view.Round {
-			return false
-		}
-		return s.blocked || r.narrowed[c.ID] == nil && r.knows(&c)
-	})
+	r.shown = slices.DeleteFunc(r.shown, p.hides)
 	for i := range r.shown {
 		if n := r.narrowed[r.shown[i].ID]; n != nil {
 			r.shown[i].Response = n
 		}
 	}
+}
+
+// hides reports whether a candidate is not shown any more.
+func (p *Pipeline) hides(c Candidate) bool {
+	s, r := &p.state, &p.settler
+	if _, out := r.refused[c.ID]; out {
+		return true
+	}
+	if c.State == Running || s.marks[c.ID].placed == s.view.Round {
+		return false
+	}
+	return s.blocked || r.narrowed[c.ID] == nil && r.knows(&c)
 }
 
 // knows reports whether a job like this one found no devices.
@@ -265,47 +269,43 @@ func (p *Pipeline) goesOn(j *Job) bool {
 	return true
 }
 
-// fill seats those that were left out on devices that are idle in the end, since others were left out after them. It changes nothing where the placer would move
-// or stop anybody for that.
+// fill seats those that were left out on devices that are idle in the end, unless the placer would move or stop anybody for that.
 func (p *Pipeline) fill(ctx context.Context) error {
 	s, r := &p.state, &p.settler
-	before := Plan{Grants: slices.Clone(p.plan.Grants), Placements: slices.Clone(p.plan.Placements)}
-	unseated := slices.DeleteFunc(slices.Clone(s.unseated), func(v Verdict) bool { return s.marks[v.Job].placed == s.view.Round })
-	grants := slices.Clip(before.Grants)
+	grants, before, stays := slices.Clone(p.plan.Grants), len(p.plan.Grants), p.staying()
 	for _, id := range r.order {
 		if left, out := r.refused[id]; out && s.view.Jobs[id].State == Waiting && s.marks[id].granted != s.view.Round {
 			grants = append(grants, left.grant)
 		}
 	}
-	if r.blocked || len(grants) == len(before.Grants) || !s.anyIdle(before.Placements) {
+	if r.blocked || len(grants) == before || !s.anyIdle(p.plan.Placements) {
 		return nil
 	}
-	for i := range before.Placements { // what they point to is the placer's
-		at := &before.Placements[i]
-		if at.Seats = slices.Clone(at.Seats); at.Resources != nil {
-			each := *at.Resources
-			at.Resources = &each
-		}
+	var placed []JobID
+	for i := range p.plan.Placements {
+		placed = append(placed, p.plan.Placements[i].Job)
 	}
 	if err := p.seatThese(ctx, grants); err != nil {
 		return err
 	}
-	now := make(map[JobID]*Placement, len(p.plan.Placements))
-	for i := range p.plan.Placements {
-		now[p.plan.Placements[i].Job] = &p.plan.Placements[i]
-	}
-	if !slices.ContainsFunc(before.Placements, func(at Placement) bool {
-		p := now[at.Job]
-		return p == nil || p.Evicted != at.Evicted || !SameSeats(p.Seats, at.Seats)
-	}) {
+	if p.staying() >= stays && !slices.ContainsFunc(placed, func(id JobID) bool { return s.marks[id].placed != s.view.Round }) {
 		return nil
 	}
-	p.forgetAnswers()
-	p.plan.Grants, p.plan.Placements, s.unseated = before.Grants, before.Placements, unseated
-	if err := s.checkGrants(p.stages.Allocation.ID, before.Grants); err != nil {
+	if err := p.seatThese(ctx, grants[:before]); err != nil {
 		return err
 	}
-	return s.checkSeating(p.stages.Placement.ID, before.Grants, Seating{Placed: before.Placements, Unseated: unseated})
+	p.goOnWhereTheyAre()
+	return nil
+}
+
+// staying is how many running jobs the last answer leaves where they are.
+func (p *Pipeline) staying() (n int) {
+	for i := range p.plan.Placements {
+		if at := &p.plan.Placements[i]; !at.Evicted && SameSeats(p.state.view.Jobs[at.Job].Seats, at.Seats) {
+			n++
+		}
+	}
+	return n
 }
 
 // seatThese asks the placer about other grants in the place of the last ones.
