@@ -2,6 +2,7 @@
 package settling_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,7 +19,7 @@ import (
 // world is a cluster with jobs, and the two stages that divide and seat.
 type world struct {
 	nodes, allocation, placement, rows string
-	passes                             int    // 0 for the default
+	passes                             int    // 0 for 3
 	elasticity                         string // of jobs; empty for the default
 	columns, each                      string // more columns of the jobs, and their values in every row
 }
@@ -36,10 +37,7 @@ func (w world) compose(t *testing.T) *quartet.Composition {
 	if err := os.WriteFile(trace, []byte(w.trace()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	settle, elasticity := "", ""
-	if w.passes > 0 {
-		settle = fmt.Sprintf(", settle: {passes: %d}", w.passes)
-	}
+	settle, elasticity := fmt.Sprintf(", settle: {passes: %d}", cmp.Or(w.passes, 3)), ""
 	if w.elasticity != "" {
 		elasticity = ", elasticity: {job: " + w.elasticity + "}"
 	}
