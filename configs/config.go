@@ -160,7 +160,7 @@ type Round struct {
 // Settle says what a round does about jobs that are granted devices and cannot be placed.
 type Settle struct {
 	// Passes: how often the allocation is asked in a round at most.
-	Passes int `config:"passes" doc:"how often the allocation is asked in a round at most, each time without the jobs that could not be placed; 1 asks once, as publications do, and leaves idle what such jobs would have used; 3 is enough for most clusters" min:"1"`
+	Passes int `config:"passes" doc:"how often the allocation is asked in a round at most, each time without the jobs that could not be placed; 0 and 1 ask once, as publications do, and leave idle what such jobs would have used; 3 is enough for most clusters" min:"0"`
 	// MakeRoom: let a job that cannot be placed take the devices of running jobs behind it.
 	MakeRoom bool `config:"make_room" doc:"let a job that cannot be placed take the devices of running jobs behind it, where the allocation preempts in its order"`
 }

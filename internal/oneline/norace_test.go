@@ -1,5 +1,5 @@
 //go:build !race
 
-package core_test
+package oneline_test
 
 const looseAllocations = 1

@@ -1,6 +1,6 @@
 //go:build race
 
-package core_test
+package oneline_test
 
 // looseAllocations is how many times more is allocated under the race detector, which empties the pools of regexp at random.
 const looseAllocations = 20

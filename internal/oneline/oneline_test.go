@@ -1,4 +1,4 @@
-package core_test
+package oneline_test
 
 import (
 	"strings"
@@ -8,10 +8,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/oneline"
 )
 
-func TestCleanText(t *testing.T) {
+func TestText(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text  string
 		limit int
@@ -33,30 +33,30 @@ func TestCleanText(t *testing.T) {
 		"the cut does not make a blank": {strings.Repeat("\x1b[0m", 100) + "end", 10, "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := core.CleanText(tc.text, tc.limit); got != tc.want {
+			if got := oneline.Text(tc.text, tc.limit); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestCleanTextIsCleanAndBounded(t *testing.T) {
+func TestTextIsCleanAndBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := string(rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "text"))
 		limit := rapid.IntRange(3, 100).Draw(t, "limit")
-		got := core.CleanText(text, limit)
+		got := oneline.Text(text, limit)
 		if len(got) > limit || !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%q, of at most %d bytes, came out as %q", text, limit, got)
 		}
-		if again := core.CleanText(got, limit); again != got {
+		if again := oneline.Text(got, limit); again != got {
 			t.Errorf("%q cleaned again is %q", got, again)
 		}
 	})
 }
 
-func TestCleanTextOfFortyMegabytesIsQuick(t *testing.T) {
+func TestTextOfFortyMegabytesIsQuick(t *testing.T) {
 	text := strings.Repeat("\x1b[31mx", 8<<20)
-	if n := testing.AllocsPerRun(3, func() { _ = core.CleanText(text, core.MaxText) }); n > 100*looseAllocations {
+	if n := testing.AllocsPerRun(3, func() { _ = oneline.Text(text, 1000) }); n > 100*looseAllocations {
 		t.Errorf("%v allocations", n)
 	}
 }
