@@ -66,7 +66,7 @@ func (a *Abilities) Precedes() bool { return a.Precedent != nil && a.Precedent.P
 
 // allocate asks an allocator about some of all candidates.
 func (a *Abilities) allocate(ctx context.Context, policy Allocator, v *View, all, some []Candidate) ([]Grant, error) {
-	if a.SomeAllocator != nil && len(some) > 0 && &some[0] != &all[0] {
+	if a.SomeAllocator != nil && len(some) > 0 && (len(some) != len(all) || &some[0] != &all[0]) {
 		return a.SomeAllocator.AllocateSome(ctx, v, all, some)
 	}
 	return policy.Allocate(ctx, v, some)

@@ -60,7 +60,7 @@ func (s *state) ask(ctx context.Context, component string, stage Recoverer, forg
 }
 
 func (m *mark) forgetGrant()  { m.granted = 0 }
-func (m *mark) forgetSeats()  { m.answered, m.placed = 0, 0 }
+func (m *mark) forgetSeats()  { m.answered, m.placed, m.stayed = 0, 0, 0 }
 func (m *mark) forgetTuning() { m.tuned = 0 }
 
 func (s *state) broken(component string, id JobID, rule, format string, args ...any) error {

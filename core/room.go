@@ -131,12 +131,12 @@ func (r *roomFor) seated() bool {
 	return r.p.state.marks[r.grants[r.head].Job].placed == r.p.state.view.Round
 }
 
-// inTheWay are those of the running jobs at these indices on whose devices others are seated that did not run.
+// inTheWay are those of the running jobs at these indices on whose devices the grant is seated.
 func (r *roomFor) inTheWay(later []int) (needed []int) {
 	s := &r.p.state
 	taken := map[NodeID]DeviceSet{}
 	for i := range r.p.plan.Placements {
-		if at := &r.p.plan.Placements[i]; s.view.Jobs[at.Job].State != Running {
+		if at := &r.p.plan.Placements[i]; at.Job == r.grants[r.head].Job {
 			for _, seat := range at.Seats {
 				taken[seat.Node] |= seat.Devices
 			}

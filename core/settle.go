@@ -29,15 +29,15 @@ type settler struct {
 	until    float64             // seconds up to which the answers so far stand, as far as what was seated of them decides
 }
 
-// refusal is a grant that found no devices, and what the placer said.
+// refusal is a grant that found no devices.
 type refusal struct {
 	grant   Grant
-	verdict Verdict
+	verdict Verdict // of the placer
 }
 
 // settle asks the allocator again while grants that found no devices keep others from some. A refused job is left out of the next question, with all waiting
 // jobs like it; an elastic one is shown a smaller range, and one that runs what it holds. Behind a refused blocking grant nobody is shown who does not run.
-// Finally a running job without devices goes on where nobody has them, and whoever was left out gets what is idle. An allocator asked once gets only this.
+// Finally a running job without devices goes on where nobody has them, and jobs that were left out get what is idle. Of an allocator asked once, running jobs only.
 func (p *Pipeline) settle(ctx context.Context) error {
 	if p.rounds.Settle.Passes < 2 || len(p.state.unseated) == 0 {
 		return nil
@@ -149,13 +149,9 @@ func (p *Pipeline) leaveOutRefused() {
 // hides reports whether a candidate is not shown any more.
 func (p *Pipeline) hides(c Candidate) bool {
 	s, r := &p.state, &p.settler
-	if _, out := r.refused[c.ID]; out {
-		return true
-	}
-	if c.State == Running || s.marks[c.ID].placed == s.view.Round {
-		return false
-	}
-	return s.blocked || r.narrowed[c.ID] == nil && r.knows(&c)
+	_, out := r.refused[c.ID]
+	stays := c.State == Running || s.marks[c.ID].placed == s.view.Round
+	return out || !stays && (s.blocked || r.narrowed[c.ID] == nil && r.knows(&c))
 }
 
 // knows reports whether a job like this one found no devices.
@@ -233,8 +229,11 @@ func (p *Pipeline) takeSeated() {
 // goOnWhereTheyAre leaves jobs that run and found no devices, or were granted none, where they are, if nobody has their devices.
 func (p *Pipeline) goOnWhereTheyAre() {
 	s := &p.state
-	if s.view.Cluster.Sharing == TimeSlice || s.occupancy.kept == len(s.running) || !s.occupancy.checked {
+	if s.view.Cluster.Sharing == TimeSlice || s.occupancy.kept == len(s.running) {
 		return
+	}
+	if !s.occupancy.checked {
+		_ = s.checkPlacements(p.stages.Placement.ID, nil, nil) // the last answer grants nothing: all that runs is free
 	}
 	p.plan.Grants, p.plan.Placements = slices.Clone(p.plan.Grants), slices.Clone(p.plan.Placements) // they are the stages'
 	for _, j := range s.running {

@@ -11,7 +11,7 @@ import (
 // Fewer says how the candidates of a question differ from all of the round: those that it leaves out, and those with another range. Both are
 // in JobID order.
 func Fewer(all, asked []core.Candidate) (withheld []int32, narrowed []*stagev1.Narrowed) {
-	if len(all) == 0 || len(asked) > 0 && &asked[0] == &all[0] {
+	if len(all) == 0 || len(asked) == len(all) && &asked[0] == &all[0] {
 		return nil, nil // it is about all of them
 	}
 	for i := range all {

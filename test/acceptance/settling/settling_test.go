@@ -188,3 +188,15 @@ func TestAnElasticGrantIsNarrowed(t *testing.T) {
 		})
 	}
 }
+
+// A gang takes the devices of a running job behind it, and of no more of them than it needs; a job behind those takes nobody's. Without make_room it waits.
+func TestAGangIsGivenRoom(t *testing.T) {
+	t.Parallel()
+	// Two nodes of four: x and y run on two devices each, of different nodes. The gang of four is shorter than both, and has waited for a minute.
+	const rows = "fill,0,100,2,\nx,1,9000,2,\nfill2,2,100,2,\ny,3,9000,2,\ngang,60,3000,4,\n"
+	jobs := run(t, world{nodes: "{name: n, count: 2, accelerator: a, devices: 4}", allocation: "{type: srtf}", placement: strict, rows: rows})
+	stopped := jobs["x"].Restarts + jobs["y"].Restarts
+	if gang := jobs["gang"]; float64(gang.FirstStartSeconds) > 300 || stopped != 1 {
+		t.Errorf("the gang starts at %v s, and %d of the two others lost their devices: want one", gang.FirstStartSeconds, stopped)
+	}
+}
