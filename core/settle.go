@@ -246,8 +246,8 @@ func (p *Pipeline) goOnWhereTheyAre() {
 // goesOn seats a running job without a placement where it is, if its devices are there to be taken.
 func (p *Pipeline) goesOn(j *Job) bool {
 	s := &p.state
-	m, range_ := s.marks[j.ID], s.responses[j.ID]
-	if m.placed == s.view.Round || !s.usable(j.Seats) || j.Held < range_.MinReplicas || j.Held > range_.MaxReplicas {
+	m, within := s.marks[j.ID], s.responses[j.ID]
+	if m.placed == s.view.Round || !s.usable(j.Seats) || j.Held < within.MinReplicas || j.Held > within.MaxReplicas {
 		return false
 	}
 	at := Placement{Job: j.ID, Seats: j.Seats, Resources: j.Resources}

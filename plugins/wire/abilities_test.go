@@ -194,6 +194,7 @@ func (able) Respond(context.Context, *core.View, []*core.Job) ([]core.Response, 
 func (able) Tune(context.Context, *core.View, []core.Placement) ([]core.Tuning, error) {
 	return nil, nil
 }
+
 func (able) Allocate(context.Context, *core.View, []core.Candidate) ([]core.Grant, error) {
 	return nil, nil
 }

@@ -376,7 +376,7 @@ func (s *standIn) remove(k objectKey, options *metav1.DeleteOptions) error {
 		return nil
 	}
 	if meta["deletionTimestamp"] == nil {
-		meta["deletionTimestamp"] = time.Now().Add(time.Duration(grace) * time.Second).UTC().Format(time.RFC3339)
+		meta["deletionTimestamp"] = time.Now().Add(time.Duration(grace) * time.Second).UTC().Format(time.RFC3339) //nolint:forbidigo // an API server has a clock
 	}
 	meta["deletionGracePeriodSeconds"] = grace
 	if finalizers, _ := meta["finalizers"].([]any); grace > 0 || len(finalizers) > 0 {
@@ -706,4 +706,4 @@ func copied(o any) any {
 	return c
 }
 
-func present() string { return time.Now().UTC().Format(time.RFC3339) }
+func present() string { return time.Now().UTC().Format(time.RFC3339) } //nolint:forbidigo // an API server has a clock

@@ -552,8 +552,12 @@ func (t *rowReader) hosted(d *Details, replicas int32) bool {
 		into  *float64
 		of    float64 // number of replicas that share what the cell counts
 	}{
-		{fieldCPUs, &d.CPUs, 1}, {fieldTotalCPUs, &d.CPUs, float64(replicas)}, {fieldNodeCPUs, &d.CPUs, float64(replicas) / float64(t.nodes)},
-		{fieldMemory, &d.MemoryGB, 1}, {fieldTotalMemory, &d.MemoryGB, float64(replicas)}, {fieldNodeMemory, &d.MemoryGB, float64(replicas) / float64(t.nodes)},
+		{fieldCPUs, &d.CPUs, 1},
+		{fieldTotalCPUs, &d.CPUs, float64(replicas)},
+		{fieldNodeCPUs, &d.CPUs, float64(replicas) / float64(t.nodes)},
+		{fieldMemory, &d.MemoryGB, 1},
+		{fieldTotalMemory, &d.MemoryGB, float64(replicas)},
+		{fieldNodeMemory, &d.MemoryGB, float64(replicas) / float64(t.nodes)},
 	} {
 		if *n.into != 0 || len(t.fields[n.field]) == 0 {
 			continue
@@ -609,7 +613,7 @@ func once(list []byte) []byte {
 		return list
 	}
 	var kept [][]byte
-	for _, of := range bytes.Split(list, []byte("|")) {
+	for of := range bytes.SplitSeq(list, []byte("|")) {
 		if len(of) == 0 || !slices.ContainsFunc(kept, func(k []byte) bool { return bytes.Equal(k, of) }) {
 			kept = append(kept, of)
 		}
