@@ -36,7 +36,7 @@ def init(backend: str = "gloo", *, checkpoint: Optional[str] = None, checkpoint_
 
     backend: of torch.distributed. checkpoint: a folder in place of QUARTET_CHECKPOINT; without either nothing is kept.
     checkpoint_seconds: how often a checkpoint is made at least, besides those that the scheduler asks for. report_seconds: how often
-    the scheduler hears of the job at most. worlds: declare to the scheduler that replicas may join and leave while it runs.
+    the scheduler learns of the job at most. worlds: declare to the scheduler that replicas may join and leave while it runs.
     observe_every: take gradient statistics in every so many steps; a lone replica with one pass takes two of them. If nothing is said,
     in each of the first 800, and more and more seldom up to every 10th from 4,000 on. join_seconds: how long to wait for the other
     replicas.

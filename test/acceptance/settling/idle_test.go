@@ -15,14 +15,14 @@ import (
 	"github.com/quartet-sched/quartet/internal/doortest"
 )
 
-// passing are the allocations that grant devices to whoever they suffice for, in some order.
+// passing are the allocations that grant devices to each job that they suffice for, in some order.
 var passing = []string{
 	"{type: fifo, config: {queue: backfill}}", "{type: fifo, config: {queue: backfill, preemptive: true}}", "{type: srtf}", "{type: srtf, config: {preemptive: false}}",
 	"{type: las}", "{type: tiresias}", "{type: drf}", "{type: tetris}", "{type: edf}", "{type: ftf}",
 	"{type: elastic_fifo}", "{type: elastic_srtf}", "{type: elastic_tiresias}", "{type: optimus}", "{type: afs}", "{type: elastic_dp}",
 }
 
-// No device is idle beside a waiting job that the placement could seat on it, in random worlds under every allocation that passes over whoever does
+// No device is idle beside a waiting job that the placement could seat on it, in random worlds under every allocation that passes over a job that does
 // not fit, with every placement of whole devices.
 func TestNoDeviceIsIdleBesideAJobThatFits(t *testing.T) {
 	var placements []core.Factory[core.Placer]
