@@ -401,7 +401,12 @@ type echoed struct {
 }
 
 func (e echoed) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	told, err := e.Allocator.Allocate(ctx, v, candidates)
+	return e.AllocateSome(ctx, v, candidates, candidates)
+}
+
+// AllocateSome compares what Python sees where it is asked about some of the candidates, with narrower ranges.
+func (e echoed) AllocateSome(ctx context.Context, v *core.View, all, candidates []core.Candidate) ([]core.Grant, error) {
+	told, err := e.Allocator.(core.SomeAllocator).AllocateSome(ctx, v, all, candidates)
 	if err != nil {
 		return nil, err
 	}
