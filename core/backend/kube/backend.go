@@ -47,6 +47,7 @@ type Backend struct {
 	door      *door // nil without a channel for agents
 	announcer *announcer
 	doorstep  doorstep
+	fits      constraints
 	resizes   room // whether the definition of TrainingJobs in the cluster has what a resize needs
 	book      *gang.Book
 	work      *labour
@@ -121,8 +122,10 @@ func newBackend(o *Opener, all *clients) *Backend {
 		config: o.config, log: o.log, clock: o.clock, clients: all, work: newLabour(), held: map[core.NodeID]core.DeviceSet{},
 		holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{}, behind: map[types.UID]*job{}, jobs: map[types.UID]*job{},
 		known: map[types.UID]*job{}, queued: map[types.UID]bool{}, hung: map[types.UID]hung{}, retryAt: inf, firstLook: inf,
+		fits: newConstraints(),
 	}
 	b.nodes = newNodes(&b.config, func(id core.NodeID) core.DeviceSet { return b.held[id] })
+	b.nodes.tolerates = b.tolerates
 	b.nodes.kept = func(node string) core.DeviceSet { return hungOn(b.hung, node) }
 	return b
 }
@@ -375,7 +378,7 @@ func (b *Backend) ObserveRound(r *core.Report) error {
 		if j == nil || j.ended || j.losing || v.Code != core.Defer {
 			continue
 		}
-		if v.Reason == core.Suspended && (j.heldUntil > 0 || j.absent && !j.heldByOwner()) {
+		if v.Reason == core.Suspended && (j.heldUntil > 0 || (j.absent || j.unfit != "") && !j.heldByOwner()) {
 			continue // it is we who hold it back, and its status says why
 		}
 		state := trainingjob.Waiting
@@ -387,6 +390,7 @@ func (b *Backend) ObserveRound(r *core.Report) error {
 		}
 		b.note(j, state, metav1.ConditionFalse, camel(v.Reason.String()), v.Explain())
 	}
+	b.explainRefusals()
 	return nil
 }
 

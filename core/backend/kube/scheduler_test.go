@@ -53,6 +53,7 @@ func (r *rig) scheduleBy(stages core.Stages, wrap func(http.RoundTripper) http.R
 	p := core.NewPipeline(&core.Cluster{MayGrow: true}, stages, core.PipelineOptions{
 		Rounds:    core.RoundOptions{OnEvents: true},
 		Observers: []core.Observer{s, s.backend},
+		Reseat:    s.backend.Reseat,
 		RetryBackend: func(ctx context.Context, _ int, _ error) error {
 			select {
 			case <-ctx.Done():
