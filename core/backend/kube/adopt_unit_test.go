@@ -80,7 +80,12 @@ func TestMirrorOfJob(t *testing.T) {
 		}, nil, want{Refused: "64 devices at most, and asks for 65"}},
 		"with an affinity": {func(j *batchv1.Job) {
 			j.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: make([]corev1.PodAffinityTerm, 1)}}
-		}, nil, want{Refused: "requires an affinity"}},
+		}, nil, want{Replicas: 4, Devices: 2}},
+		"with labels of namespaces": {func(j *batchv1.Job) {
+			j.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+			}}}}
+		}, nil, want{Refused: "namespaceSelector is not supported"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "team", UID: "u"}, Spec: batchv1.JobSpec{Parallelism: number(4)}}

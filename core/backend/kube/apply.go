@@ -169,7 +169,8 @@ func (b *Backend) own(d *trainingjob.Decision) {
 // stop makes a decision one to have no devices.
 func (b *Backend) stop(j *job, d *trainingjob.Decision, at float64, state trainingjob.State, reason, message string) {
 	d.Stop, d.Seats, d.Tuning, d.AtSeconds = true, nil, nil, at
-	j.seats, b.fits.due[j.uid] = nil, true
+	j.seats = nil
+	b.fits.lookAt(j.uid)
 	j.account.hold(0, at)
 	b.hold(j, nil)
 	b.released[j.uid] = j

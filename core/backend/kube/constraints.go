@@ -42,7 +42,15 @@ type constraints struct {
 }
 
 func newConstraints() constraints {
-	return constraints{due: map[types.UID]bool{}, refused: map[types.UID]bool{}, why: map[core.JobID]string{}, said: map[core.JobID]bool{}}
+	return constraints{refused: map[types.UID]bool{}, why: map[core.JobID]string{}, said: map[core.JobID]bool{}}
+}
+
+// lookAt has the room of a job looked at.
+func (c *constraints) lookAt(uid types.UID) {
+	if c.due == nil {
+		c.due = map[types.UID]bool{}
+	}
+	c.due[uid] = true
 }
 
 // asksOf is what a pod of a job asks of nodes, and what it asks for in vain.
@@ -71,7 +79,7 @@ func (b *Backend) takeConstraints(j *job) {
 		ignored = append(ignored, err.Error()) // of one that was let in before this was looked at
 	}
 	j.asks = asks
-	b.fits.due[j.uid] = true
+	b.fits.lookAt(j.uid)
 	if len(ignored) == 0 && j.status.Condition(trainingjob.ConditionIgnored) == nil {
 		return
 	}
@@ -124,7 +132,7 @@ func (b *Backend) checkRooms(nodes bool, now float64) {
 	if (nodes || b.fits.nodes == nil) && b.nodesDiffer() {
 		for _, j := range b.byID {
 			if j != nil && !j.ended {
-				b.fits.due[j.uid] = true
+				b.fits.lookAt(j.uid)
 			}
 		}
 	}
