@@ -80,6 +80,12 @@ func (a *Abilities) Reseat() func(*core.View, []core.Grant, core.Seating) core.S
 	return a.Reseating.Reseat
 }
 
+// SubmittedElsewhere is a backend that is operated and takes no jobs by that.
+type SubmittedElsewhere interface {
+	// SubmitCommand is the command by which jobs come.
+	SubmitCommand() string
+}
+
 // Identified is a backend that distinguishes runs in the same folder.
 type Identified interface {
 	// Begun is the same for all schedulers of a run, one after the other.

@@ -86,11 +86,12 @@ type Backend struct {
 }
 
 var (
-	_ backend.Operated  = (*Backend)(nil)
-	_ backend.Ticking   = (*Backend)(nil)
-	_ core.Memory       = (*Backend)(nil)
-	_ core.Observer     = (*Backend)(nil)
-	_ core.DeviceKeeper = (*Backend)(nil)
+	_ backend.Operated           = (*Backend)(nil)
+	_ backend.Ticking            = (*Backend)(nil)
+	_ core.Memory                = (*Backend)(nil)
+	_ core.Observer              = (*Backend)(nil)
+	_ core.DeviceKeeper          = (*Backend)(nil)
+	_ backend.SubmittedElsewhere = (*Backend)(nil)
 )
 
 // open is a scheduler that is about to lead.
@@ -416,6 +417,11 @@ func (b *Backend) Replaying() bool { return false }
 // errNoOrders is the answer to orders that are Kubernetes' own.
 func errNoOrders(instead string) error {
 	return core.Diagnostics{{Summary: "not possible here: Kubernetes does this itself", Hint: instead}}
+}
+
+// SubmitCommand creates jobs where they are kept: in the cluster.
+func (b *Backend) SubmitCommand() string {
+	return "quartet submit --context NAME FILE, or kubectl create -f FILE"
 }
 
 // Submit refuses: jobs are created by whoever may.
