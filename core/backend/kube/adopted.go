@@ -282,6 +282,7 @@ func (b *Backend) await(j *job, now float64) (have, wanted int) {
 	have, wanted = b.countPods(j)
 	if absent := have < wanted; absent != j.absent {
 		j.absent = absent
+		b.fits.lookAt(j.uid) // what is said of it was that pods are missing
 		b.change(j, j.spec, now)
 	}
 	return have, wanted

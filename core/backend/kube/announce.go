@@ -41,7 +41,7 @@ func (a *announcer) announce(object *trainingjob.TrainingJob, status *trainingjo
 func severity(c *metav1.Condition, state trainingjob.State) string {
 	bad := (c.Type == trainingjob.ConditionDegraded || c.Type == trainingjob.ConditionIgnored) && c.Status == metav1.ConditionTrue ||
 		c.Type == trainingjob.ConditionFinished && slices.Contains([]trainingjob.State{trainingjob.Failed, trainingjob.Rejected}, state)
-	if bad {
+	if bad || c.Reason == noNodeFits {
 		return corev1.EventTypeWarning
 	}
 	return corev1.EventTypeNormal

@@ -35,6 +35,7 @@ type constraints struct {
 	learned []corev1.Toleration     // of jobs, each once: taints that a job tolerates say nothing of how a node is
 	others  map[types.UID]*fit.Pod  // pods that no job's seats stand for
 	nodes   map[string]*corev1.Node // as rooms were last looked at
+	idle    *fit.Cluster            // of these nodes, without pods
 	due     map[types.UID]bool      // jobs whose room is to be looked at
 	refused map[types.UID]bool      // jobs without seats for the sake of what nodes have left
 	why     map[core.JobID]string   // by the last answer
@@ -108,12 +109,17 @@ func (b *Backend) learnTolerations(changed []types.UID) {
 			continue
 		}
 		for _, t := range template.Spec.Tolerations {
-			if !slices.ContainsFunc(b.fits.learned, func(o corev1.Toleration) bool { return equality.Semantic.DeepEqual(t, o) }) {
+			if mayTolerate(&t) && !slices.ContainsFunc(b.fits.learned, func(o corev1.Toleration) bool { return equality.Semantic.DeepEqual(t, o) }) {
 				b.fits.learned = append(b.fits.learned, t)
 			}
 		}
 	}
 	b.recount = b.recount || len(b.fits.learned) > before
+}
+
+// mayTolerate reports whether a toleration may be of a NoSchedule taint that somebody puts on nodes: not those that the API server gives every pod.
+func mayTolerate(t *corev1.Toleration) bool {
+	return (t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule) && t.Key != corev1.TaintNodeNotReady && t.Key != corev1.TaintNodeUnreachable
 }
 
 // tolerates reports whether a taint keeps only some jobs from a node: one that is NoSchedule, and that a job tolerates.
@@ -139,10 +145,9 @@ func (b *Backend) checkRooms(nodes bool, now float64) {
 	if len(b.fits.due) == 0 {
 		return
 	}
-	idle := fit.NewCluster(slices.Collect(maps.Values(b.fits.nodes)), b.everyPodTolerates())
 	for _, uid := range keys(b.fits.due) {
 		if j := b.jobs[uid]; j != nil && !j.ended && j.spec != nil {
-			b.checkRoom(j, idle, now)
+			b.checkRoom(j, now)
 		}
 	}
 	clear(b.fits.due)
@@ -159,18 +164,23 @@ func (b *Backend) nodesDiffer() bool {
 			!equality.Semantic.DeepEqual(was.Spec.Taints, n.Spec.Taints) || !equality.Semantic.DeepEqual(was.Status.Allocatable, n.Status.Allocatable))
 		now[n.Name] = n
 	}
-	b.fits.nodes = now
+	if b.fits.nodes = now; differ || b.fits.idle == nil {
+		b.fits.idle = fit.NewCluster(list, b.everyPodTolerates())
+	}
 	return differ
 }
 
 // checkRoom finds how many devices a job can have at most.
-func (b *Backend) checkRoom(j *job, idle *fit.Cluster, now float64) {
-	was := j.unfit
+func (b *Backend) checkRoom(j *job, now float64) {
+	idle, room := b.fits.idle, 0
 	j.unfit, j.most = "", 0
-	room := 0
-	for _, name := range slices.Sorted(maps.Keys(b.nodes.byName)) {
-		n := b.nodes.byName[name]
-		room += max(b.devicesFor(j, n.devices, func() int { most, _ := idle.Room(j.asks, name); return most }), b.heldOn(j, n.id))
+	for _, n := range b.nodes.told {
+		if room >= j.wide.MaxReplicas {
+			break
+		}
+		if n.health != core.Gone {
+			room += max(b.devicesFor(j, n.devices, func() int { most, _ := idle.Room(j.asks, n.name); return most }), b.heldOn(j, n.id))
+		}
 	}
 	if len(b.nodes.byName) == 0 {
 		room = j.wide.MaxReplicas // nothing is known of nodes to come
@@ -180,9 +190,7 @@ func (b *Backend) checkRoom(j *job, idle *fit.Cluster, now float64) {
 	case room >= j.wide.MinReplicas || len(b.holds[j.uid]) > 0:
 		j.most = room
 	default:
-		if !b.lacksNodes(j, room, idle) {
-			break // there are too few nodes, or too small ones: that is said of the job elsewhere
-		}
+		b.explainNodes(j, room)
 	}
 	if b.change(j, j.spec, now); j.unfit == "" {
 		return
@@ -191,11 +199,8 @@ func (b *Backend) checkRoom(j *job, idle *fit.Cluster, now float64) {
 	if j.unstarted() {
 		state = trainingjob.Pending
 	}
-	if !j.heldByOwner() {
+	if !j.heldByOwner() && !j.absent {
 		b.note(j, state, metav1.ConditionFalse, noNodeFits, j.unfit)
-	}
-	if was != j.unfit && b.announcer != nil {
-		b.warn(j, noNodeFits, j.unfit)
 	}
 }
 
@@ -221,18 +226,19 @@ func (j *job) shun(lost []gang.Loss) {
 	}
 }
 
-// lacksNodes says of a job that too few nodes fit, if it would run were it not for what its pods ask of them.
-func (b *Backend) lacksNodes(j *job, room int, idle *fit.Cluster) bool {
+// explainNodes says of a job that too few nodes fit, if it would run were it not for what its pods ask of them. That there are too few nodes, or too small
+// ones, is said elsewhere.
+func (b *Backend) explainNodes(j *job, room int) {
 	names := slices.Sorted(maps.Keys(b.nodes.byName))
 	all := 0
 	for _, name := range names {
 		all += b.devicesFor(j, b.nodes.byName[name].devices, func() int { return core.MaxDevicesPerNode })
 	}
 	if all < j.wide.MinReplicas {
-		return false
+		return
 	}
 	why := fit.Explain(names, func(name string) string {
-		n, why := idle.Room(j.asks, name)
+		n, why := b.fits.idle.Room(j.asks, name)
 		if n > 0 && b.devicesFor(j, b.nodes.byName[name].devices, func() int { return n }) == 0 {
 			return "with too few devices for a pod"
 		}
@@ -241,20 +247,6 @@ func (b *Backend) lacksNodes(j *job, room int, idle *fit.Cluster) bool {
 	j.unfit = fmt.Sprintf("its pods need %d devices and can have %d at most: %s", j.wide.MinReplicas, room, why)
 	if strings.Contains(why, "taint") {
 		j.unfit += "; tolerate the taint in the pod template, or name its key in backend.config.tolerate"
-	}
-	return true
-}
-
-// warn writes an Event about a job, and about the object whose pods it has.
-func (b *Backend) warn(j *job, reason, message string) {
-	j.mutex.Lock()
-	object := j.object
-	j.mutex.Unlock()
-	b.announcer.recorder.record(&corev1.ObjectReference{
-		APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind, Namespace: object.Namespace, Name: object.Name, UID: object.UID,
-	}, corev1.EventTypeWarning, reason, message)
-	if owner := adoptedFrom(object); owner != nil {
-		b.announcer.recorder.record(owner, corev1.EventTypeWarning, reason, message)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 	"github.com/quartet-sched/quartet/internal/kubecluster/kubetest"
 )
@@ -287,4 +289,69 @@ func (r *rig) placed(app string) string {
 		}
 	}
 	return strings.TrimSpace(nodes)
+}
+
+// A job whose pod a kubelet refuses is started elsewhere, though a placer that looks at devices alone would put it there again.
+func TestRefusedJobGoesElsewhere(t *testing.T) {
+	r := newRig(t, sharedOrStandIn(t))
+	r.settings.RetryRefused = time.Second
+	s := r.schedule(nil)
+	s.hears("node_added b")
+	r.submit("train", asked{annotations: map[string]string{"quartet.sched/start": "1h"}})
+	var first *corev1.Pod
+	r.await("it is bound to a", func() bool {
+		for _, p := range r.podsOf("train") {
+			if p.Spec.NodeName == r.node("a") {
+				first = &p
+			}
+		}
+		return first != nil
+	})
+	r.patch(first, `{"status":{"phase":"Failed","reason":"OutOfcpu","message":"Node didn't have enough resource: cpu"}}`, "status")
+	r.await("it is bound to b", func() bool {
+		for _, p := range r.podsOf("train") {
+			if p.UID != first.UID && p.Spec.NodeName == r.node("a") {
+				t.Fatal("it is on a again")
+			}
+			if p.Spec.NodeName == r.node("b") {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Jobs whose pods ask for nothing are not in the way of one that waits for a node, nor it in theirs, when a round is settled.
+func TestSettlingBesideConstraints(t *testing.T) {
+	r := newRig(t, sharedOrStandIn(t))
+	r.label("a", "one", "hdd")
+	r.label("b", "two", "ssd")
+	r.settle = core.Settling{Passes: 3}
+	s := r.schedule(nil)
+	s.hears("node_added b")
+	r.submit("first", asked{replicas: 2, edit: func(j *trainingjob.TrainingJob) { r.selectDisk(j, "ssd") }})
+	r.becomes("first", trainingjob.Running)
+	r.submit("second", asked{edit: func(j *trainingjob.TrainingJob) { r.selectDisk(j, "ssd") }})
+	r.becomes("second", trainingjob.Waiting)
+	r.submit("third", asked{})
+	r.becomes("third", trainingjob.Running)
+	r.await("the second says what nodes lack", func() bool {
+		c := r.job("second").Status.Condition(trainingjob.ConditionRunning)
+		return c != nil && strings.Contains(c.Message, "1 not matching its nodeSelector") && strings.Contains(c.Message, "1 without free devices")
+	})
+}
+
+// selectDisk has the pods of a job run on nodes with such a disk.
+func (r *rig) selectDisk(j *trainingjob.TrainingJob, disk string) {
+	r.Helper()
+	var t corev1.PodTemplateSpec
+	if err := json.Unmarshal(j.Spec.Template.Raw, &t); err != nil {
+		r.Fatal(err)
+	}
+	t.Spec.NodeSelector = map[string]string{"disk": disk}
+	text, err := json.Marshal(t)
+	if err != nil {
+		r.Fatal(err)
+	}
+	j.Spec.Template.Raw = text
 }
