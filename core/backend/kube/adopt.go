@@ -327,7 +327,11 @@ func (b *Backend) mirrorSpec(f *found) (spec *trainingjob.Spec, why string) {
 	if err != nil {
 		return nil, err.Error()
 	}
-	pinned, _ := strconv.ParseBool(f.notes[pinnedAnnotation])
+	text, given := f.notes[pinnedAnnotation]
+	pinned, err := strconv.ParseBool(text)
+	if given && err != nil {
+		b.remark(f, "NotPinned", fmt.Sprintf("the annotation %s is %q, and only \"true\" keeps policies from taking its devices", pinnedAnnotation, text))
+	}
 	replicas := max(f.replicas, 1)
 	return &trainingjob.Spec{
 		Queue: f.labels[queueLabel], Suspend: f.suspend, Pinned: pinned, Requested: replicas, Accelerators: b.accelerators(f.pod), Adopts: &f.adopts,

@@ -5,6 +5,7 @@ package kube
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -252,9 +253,7 @@ func (r *rig) submitConstrained(kind string, tc *constraint) types.UID {
 	if limits == nil {
 		limits = corev1.ResourceList{}
 	}
-	for name, q := range base.Spec.Containers[0].Resources.Limits {
-		limits[name] = q
-	}
+	maps.Copy(limits, base.Spec.Containers[0].Resources.Limits)
 	spec.Containers[0].Resources.Limits = limits
 	if kind == "Pod" {
 		return r.submitPods(0, func(p *corev1.Pod) { p.Labels, p.Spec = labels, spec }, "train")[0].UID
