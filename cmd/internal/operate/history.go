@@ -17,6 +17,7 @@ import (
 	"github.com/quartet-sched/quartet/cmd/internal/cli"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
+	"github.com/quartet-sched/quartet/lab/report"
 )
 
 // keptHistory is how many decisions of a recorded run are kept of a job, the last ones.
@@ -49,7 +50,10 @@ type decisionLine struct {
 // readDecisions finds in the decisions of a recorded run what was last decided about a job.
 func readDecisions(dir, job string) (*controlv1.DescribeResponse, error) {
 	path := filepath.Join(dir, "decisions.jsonl")
-	file, err := os.Open(path)
+	file, err := report.OpenFile(dir, "decisions.jsonl")
+	if errors.Is(err, os.ErrNotExist) && report.GoesOn(dir) {
+		return nil, cli.Problem(path, "the run has not ended, and wrote no decisions yet", "resume it with quartet run and ask its scheduler; a run writes decisions when output.write lists them")
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, cli.Problem(path, "no such file", "a run writes it when output.write lists decisions")
 	}
@@ -64,7 +68,9 @@ func readDecisions(dir, job string) (*controlv1.DescribeResponse, error) {
 		text, err := in.ReadBytes('\n')
 		if len(bytes.TrimSpace(text)) > 0 {
 			var l decisionLine
-			if wrong := json.Unmarshal(text, &l); wrong != nil {
+			if wrong := json.Unmarshal(text, &l); wrong != nil && errors.Is(err, io.EOF) {
+				break // a last line that was not written to its end never was
+			} else if wrong != nil {
 				return nil, core.Diagnostics{{Position: core.Position{File: path, Line: n}, Summary: "no decision: " + wrong.Error()}}
 			}
 			d.NowSeconds = max(d.NowSeconds, l.AtSeconds)
