@@ -39,7 +39,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: flaky help build test synthesize mutants race python optuna torch torch-twenty tune node examples browser slow wire kills live-forecasts pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image forecasts fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
+.PHONY: flaky help build test synthesize mutants race python optuna torch torch-twenty tune node examples browser slow wire products kills live-forecasts pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image forecasts fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -171,6 +171,9 @@ slow: ## run the properties at length, a thousand random worlds each, and measur
 
 wire: ## hold plugins to the built-ins at length: up to 10,000 jobs of each shipped config, and conformance in more worlds (QUARTET_DATA; some five minutes)
 	$(GO) test -count=1 -timeout=30m ./cmd/quartet -run='^(TestSameBytesThroughTheWire|TestConformanceThroughTheWire)$$' -wire.all
+
+products: ## try every allocation with every placement, elasticity and way of sharing devices: 27,360 compositions, some three minutes
+	$(GO) test -count=1 -timeout=30m ./test/acceptance/products -products.all -v
 
 kills: ## kill schedulers of real processes 200 times each way (SEED=1), those of searches 20 times, and damage stores at length
 	$(GO) test -count=1 -timeout=30m ./core/backend/local -run='IsKilled|Damaged' -v -local.kills=200 -local.seed=$(SEED) -local.damages=400
