@@ -47,16 +47,24 @@ type decisionLine struct {
 	LearningRateFactor float64 `json:"learning_rate_factor"`
 }
 
-// readDecisions finds in the decisions of a recorded run what was last decided about a job.
-func readDecisions(dir, job string) (*controlv1.DescribeResponse, error) {
-	path := filepath.Join(dir, "decisions.jsonl")
-	file, err := report.OpenFile(dir, "decisions.jsonl")
-	if errors.Is(err, os.ErrNotExist) && report.GoesOn(dir) {
+const decisionsFile = "decisions.jsonl"
+
+// openDecisions opens the decisions of a run, those of one that was killed as far as they were written.
+func openDecisions(dir, path string) (io.ReadCloser, error) {
+	file, err := report.OpenFile(dir, decisionsFile)
+	switch {
+	case !errors.Is(err, os.ErrNotExist):
+		return file, err
+	case report.GoesOn(dir):
 		return nil, cli.Problem(path, "the run has not ended, and wrote no decisions yet", "resume it with quartet run and ask its scheduler; a run writes decisions when output.write lists them")
 	}
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, cli.Problem(path, "no such file", "a run writes it when output.write lists decisions")
-	}
+	return nil, cli.Problem(path, "no such file", "a run writes it when output.write lists decisions")
+}
+
+// readDecisions finds in the decisions of a recorded run what was last decided about a job.
+func readDecisions(dir, job string) (*controlv1.DescribeResponse, error) {
+	path := filepath.Join(dir, decisionsFile)
+	file, err := openDecisions(dir, path)
 	if err != nil {
 		return nil, err
 	}

@@ -160,25 +160,7 @@ func (b *Backend) goOn(ctx context.Context, o *Opener, m *journal.Meta, w *workl
 			return err
 		}
 	}
-	var unnamed []*job
-	for name, r := range runs {
-		id, known := b.byName[name]
-		if !known {
-			continue
-		}
-		j := b.jobs[id]
-		j.run = r
-		if r.Names == nil && len(r.Devices) > 0 {
-			for _, device := range r.Devices {
-				if device < 0 || device >= len(before) {
-					return b.damaged(fmt.Errorf("job %q ran on unknown device %d", name, device))
-				}
-				j.run.Names = append(j.run.Names, before[device])
-			}
-			j.run.Devices, unnamed = nil, append(unnamed, j)
-		}
-	}
-	if err := b.store.begin(unnamed); err != nil {
+	if err := b.takeRuns(runs, before); err != nil {
 		return err
 	}
 	b.meta = m
@@ -194,6 +176,29 @@ func (b *Backend) goOn(ctx context.Context, o *Opener, m *journal.Meta, w *workl
 		return slices.ContainsFunc(b.jobs, func(j *job) bool { return j.run.Keeper == id })
 	})
 	return nil
+}
+
+// takeRuns takes in the runs that were recorded, those that name their devices by number with the names that these had.
+func (b *Backend) takeRuns(runs map[string]run, devices []string) error {
+	var unnamed []*job
+	for name, r := range runs {
+		id, known := b.byName[name]
+		if !known {
+			continue
+		}
+		j := b.jobs[id]
+		j.run = r
+		if r.Names == nil && len(r.Devices) > 0 {
+			for _, device := range r.Devices {
+				if device < 0 || device >= len(devices) {
+					return b.damaged(fmt.Errorf("job %q ran on unknown device %d", name, device))
+				}
+				j.run.Names = append(j.run.Names, devices[device])
+			}
+			j.run.Devices, unnamed = nil, append(unnamed, j)
+		}
+	}
+	return b.store.begin(unnamed)
 }
 
 // takeNodes takes in the nodes of the run, those that are gone among them.
