@@ -17,6 +17,7 @@ import (
 	"github.com/quartet-sched/quartet/cmd/internal/cli"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // keptHistory is how many decisions of a recorded run are kept of a job, the last ones.
@@ -49,7 +50,7 @@ type decisionLine struct {
 // readDecisions finds in the decisions of a recorded run what was last decided about a job.
 func readDecisions(dir, job string) (*controlv1.DescribeResponse, error) {
 	path := filepath.Join(dir, "decisions.jsonl")
-	file, err := os.Open(path)
+	file, err := inputfile.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, cli.Problem(path, "no such file", "a run writes it when output.write lists decisions")
 	}
