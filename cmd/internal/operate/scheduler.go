@@ -22,6 +22,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/control"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 	"github.com/quartet-sched/quartet/internal/interrupt"
 )
 
@@ -339,7 +340,7 @@ func jobFileIn(name string, stdin io.Reader) (file backend.JobFile, err error) {
 	if name == "-" {
 		name = "stdin"
 	} else {
-		opened, err := os.Open(name)
+		opened, err := inputfile.Open(name)
 		if err != nil {
 			return file, cli.Problem(name, "cannot be read: "+errors.Unwrap(err).Error(), "")
 		}

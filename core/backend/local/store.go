@@ -16,6 +16,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // runsBucket is what the backend keeps besides its journal: run by job name.
@@ -113,7 +114,7 @@ func openStore(dir string, fresh bool, wait time.Duration) (*store, error) {
 var errLocked = errors.New("another process holds its lock")
 
 func (s *store) open(wait time.Duration) (err error) {
-	file, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := inputfile.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
