@@ -179,6 +179,9 @@ kills: ## kill schedulers of real processes 200 times each way (SEED=1), those o
 	$(GO) test -count=1 -timeout=30m ./core/backend/local -run='IsKilled|Damaged' -v -local.kills=200 -local.seed=$(SEED) -local.damages=400
 	$(GO) test -count=1 -timeout=30m ./cmd/quartet -run=TuningIsKilled -v -tuning.kills=20 -tuning.seed=$(SEED)
 
+upgrade: ## resume runs that the programs of earlier versions began, and back (VERSIONS=TAG,COMMIT): some two minutes a version that is not built yet
+	$(GO) test -count=1 -timeout=60m ./test/upgrade -v -upgrade $(if $(VERSIONS),-upgrade.versions=$(VERSIONS))
+
 live-forecasts: ## compare the ends that runs of 40 paced jobs forecast with what happened (SEED=1): some 5 minutes
 	$(GO) test -count=1 -timeout=30m ./cmd/quartet -run='TestLiveForecasts' -v -forecast.jobs=40 -forecast.speedup=20 -forecast.seed=$(SEED)
 
