@@ -127,7 +127,8 @@ func Differences(began []Written, jobs []workload.Job) (found core.Diagnostics) 
 			})
 		}
 	}
-	if len(found) > 0 {
+	if last := len(found) - 1; last >= 0 {
+		found[last].Hint += "; or give this run another name with --name"
 		return found
 	}
 	for i := range began {
