@@ -27,7 +27,7 @@ func (f TLSFiles) load() (tls.Certificate, *x509.CertPool, error) {
 			Position: core.Position{File: f.Key}, Summary: "every user may read this key: anyone who did can give orders", Hint: "make a new one, and chmod o= it",
 		})
 	}
-	pair, err := tls.LoadX509KeyPair(f.Certificate, f.Key)
+	pair, err := keyPair(f.Certificate, f.Key)
 	if err != nil {
 		wrong(f.Certificate, fmt.Errorf("read certificate with key %q: %w", f.Key, err))
 	}
@@ -40,6 +40,19 @@ func (f TLSFiles) load() (tls.Certificate, *x509.CertPool, error) {
 		wrong(f.Authority, errors.New("read authority: no certificate in PEM"))
 	}
 	return pair, pool, found.Err()
+}
+
+// keyPair is tls.LoadX509KeyPair, of regular files.
+func keyPair(certificate, key string) (tls.Certificate, error) {
+	certified, err := inputfile.Read(certificate, inputfile.Document)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	secret, err := inputfile.Read(key, inputfile.Document)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(certified, secret)
 }
 
 func (f TLSFiles) server() (*tls.Config, error) {

@@ -149,22 +149,35 @@ func TestRunsOfOtherJobs(t *testing.T) {
 		"defaults written out": {text: changed(`submit: 1h, weight: 2`,
 			`submit: 60m, weight: 2.0, replicas: 1, min_replicas: 1, max_replicas: 1, pinned: false, cpus: 0, retries: 0, checkpoint: false, tenant: "", best_effort: false, environment: [], batch: {requested: 0}`)},
 		"one more": {began + "  - {name: more, command: [\"true\"]}\n", []string{`jobs.yaml:8:6: job "more" is new`, "quartet submit"}, true},
-		"one less": {changed("  - {name: waits, command: [./job.sh, waits], accelerators: [gpu], replicas: 2}\n", ""),
-			[]string{`job "waits" is missing`, "put it back"}, true},
-		"a field of a job that waits": {changed("[./job.sh, waits]", "[./job.sh, other]"),
-			[]string{`jobs.yaml:6:6: job "waits" is not as when the run began: command is ["./job.sh","other"], and was ["./job.sh","waits"]`}, true},
-		"fields of a job that runs": {changed("replicas: 2, retries: 2", "replicas: 1"),
-			[]string{`job "wide" is not as when the run began: replicas is left out, and was 2; retries is left out, and was 2`}, true},
+		"one less": {
+			changed("  - {name: waits, command: [./job.sh, waits], accelerators: [gpu], replicas: 2}\n", ""),
+			[]string{`job "waits" is missing`, "put it back"},
+			true,
+		},
+		"a field of a job that waits": {
+			changed("[./job.sh, waits]", "[./job.sh, other]"),
+			[]string{`jobs.yaml:6:6: job "waits" is not as when the run began: command is ["./job.sh","other"], and was ["./job.sh","waits"]`},
+			true,
+		},
+		"fields of a job that runs": {
+			changed("replicas: 2, retries: 2", "replicas: 1"),
+			[]string{`job "wide" is not as when the run began: replicas is left out, and was 2; retries is left out, and was 2`},
+			true,
+		},
 		"a field that was left out": {changed("submit: 1h", "submit: 1h, tenant: x"), []string{`job "late"`, `tenant is "x", and was left out`}, true},
 		"a share of a device":       {changed("submit: 1h", "submit: 1h, share_milli: 0"), []string{`job "late"`, `share_milli is {}, and was left out`}, true},
 		"a variable":                {changed("submit: 1h", "submit: 1h, environment: [{name: KEY, value: secret}]"), []string{`environment has other variables or values`}, true},
 		"a later moment":            {changed("submit: 1h", "submit: 2h"), []string{`submit (seconds) is 7200, and was 3600`}, true},
 		"another order": {
 			strings.Join([]string{"version: 1", "jobs:", "  - {name: wide, command: [./job.sh, wide], accelerators: [gpu], replicas: 2, retries: 2}", "  - {name: ended, command: [./job.sh, ended], accelerators: [gpu]}", began[strings.Index(began, "  - {name: trains"):]}, "\n"),
-			[]string{`job "wide" is where the run began with job "ended": the jobs are the same, in another order`}, true,
+			[]string{`job "wide" is where the run began with job "ended": the jobs are the same, in another order`},
+			true,
 		},
-		"all at once": {strings.NewReplacer("name: waits", "name: other", "weight: 2", "weight: 3").Replace(began),
-			[]string{`job "waits" is missing`, `job "other" is new`, `weight is 3, and was 2`}, true},
+		"all at once": {
+			strings.NewReplacer("name: waits", "name: other", "weight: 2", "weight: 3").Replace(began),
+			[]string{`job "waits" is missing`, `job "other" is new`, `weight is 3, and was 2`},
+			true,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
