@@ -330,6 +330,7 @@ func (p *Pipeline) seat(ctx context.Context) error {
 		if p.keepsDevices {
 			s.keepDevices(seating.Placed)
 		}
+		seating = s.keepReserved(seating)
 		p.plan.Placements, s.unseated = seating.Placed, seating.Unseated
 		if err := s.checkSeating(c.ID, p.plan.Grants, seating); err != nil {
 			return err

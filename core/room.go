@@ -27,10 +27,12 @@ func (p *Pipeline) headWithRoom() int {
 	return -1
 }
 
+// leastWait is for how many seconds a job waits before room is made for it, where rounds follow sooner.
+const leastWait = 60
+
 // waited reports whether a job has waited for an interval at least.
 func (s *state) waited(j *Job) bool {
-	since := max(j.SubmitSeconds, j.LastChange)
-	return s.view.NowSeconds-since >= s.view.IntervalSeconds && s.view.NowSeconds > since
+	return s.view.NowSeconds-j.waitsSince() >= max(s.view.IntervalSeconds, leastWait)
 }
 
 // mayGiveWay reports whether a grant is one to a running job that may lose its devices.

@@ -10,12 +10,17 @@ import (
 // job can have. With the zero value such a grant has used up its part of the count, whoever was stopped for it stays stopped, and what it would have used stays
 // idle.
 type Settling struct {
-	// Passes is how often the allocator is asked in a round at most, each time without those that found no devices the time before; 0 and 1 ask it once and
-	// leave its answer as it is.
+	// Passes is how often the allocator is asked in a round at most, each time without those that found no devices the time before; a pass that seats more
+	// jobs than the one before does not count. 0 and 1 ask it once and leave its answer as it is.
 	Passes int
 	// MakeRoom lets a grant that finds no devices take those of running jobs that were granted after it, where the allocator is a Precedent.
 	MakeRoom bool
+	// ReserveAfterSeconds is for how long a job waits, while its grants find no devices, before some are reserved for it; 0 for never.
+	ReserveAfterSeconds float64
 }
+
+// morePasses bounds how many passes of a round do not count.
+const morePasses = 32
 
 // settler is what a round knows about grants that found no devices.
 type settler struct {
@@ -39,7 +44,11 @@ type refusal struct {
 // jobs like it; an elastic one is shown a smaller range, and one that runs what it holds. Behind a refused blocking grant nobody is shown who does not run.
 // Finally a running job without devices goes on where nobody has them, and jobs that were left out get what is idle. Of an allocator asked once, running jobs only.
 func (p *Pipeline) settle(ctx context.Context) error {
-	if p.rounds.Settle.Passes < 2 || len(p.state.unseated) == 0 {
+	if p.rounds.Settle.Passes < 2 {
+		return nil
+	}
+	if len(p.state.unseated) == 0 {
+		p.state.giveUpIdle()
 		return nil
 	}
 	r := p.beginSettling()
@@ -53,6 +62,9 @@ func (p *Pipeline) settle(ctx context.Context) error {
 	if err := p.fill(ctx); err != nil {
 		return err
 	}
+	if err := p.reserve(ctx); err != nil {
+		return err
+	}
 	p.keepRefusals()
 	p.standing.UntilSeconds = min(p.standing.UntilSeconds, r.until)
 	return nil
@@ -60,10 +72,10 @@ func (p *Pipeline) settle(ctx context.Context) error {
 
 // improve asks the allocator again as long as that may do better, and no more often than allowed.
 func (p *Pipeline) improve(ctx context.Context) error {
-	r := &p.settler
+	r, counted, seated := &p.settler, 1, len(p.plan.Placements)
 	for pass := 1; p.mayImprove(); pass++ {
 		r.until = p.state.view.NowSeconds // the next round may go on from here
-		if pass == p.rounds.Settle.Passes {
+		if counted == p.rounds.Settle.Passes || pass == p.rounds.Settle.Passes+morePasses {
 			return nil
 		}
 		roomy, err := p.makeRoom(ctx)
@@ -75,6 +87,11 @@ func (p *Pipeline) improve(ctx context.Context) error {
 		}
 		if err := p.askAgain(ctx); err != nil {
 			return err
+		}
+		if now := len(p.plan.Placements); now > seated {
+			seated = now
+		} else {
+			counted++
 		}
 	}
 	return nil
@@ -111,11 +128,14 @@ func (s *state) anyIdle(placed []Placement) bool {
 	if s.view.Cluster.Sharing != Exclusive {
 		return true // parts of them may be
 	}
-	used := 0
+	left := s.view.Devices
 	for i := range placed {
-		used += Replicas(placed[i].Seats)
+		left -= Replicas(placed[i].Seats)
 	}
-	return used < s.view.Devices
+	for _, r := range s.view.Reserved {
+		left -= (r.Devices & s.occupancy.ledger.FreeDevices(r.Node)).Count()
+	}
+	return left > 0
 }
 
 // leaveOutRefused decides whom the allocator is asked about next: those of before without the refused ones.

@@ -59,6 +59,7 @@ type mark struct {
 	replicas                                                                       int // granted
 
 	held      bool    // a reviewer holds it back
+	refused   bool    // it was granted devices since it waits, and found none
 	nodesTold bool    // the job knows which devices it misses
 	expected  float64 // when nodes come, as its last verdict said
 }

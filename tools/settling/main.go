@@ -109,6 +109,8 @@ func (w *world) run(allocation, settle string) (f figures, err error) {
 		spent += r.StageTime[2] + r.StageTime[3]
 		rounds++
 	}))
+	clock := time.Now()
+	c.Stopwatch = func() time.Duration { return time.Since(clock) }
 	begin := processorTime()
 	result, err := c.Simulate(context.Background())
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/quartet-sched/quartet"
@@ -34,10 +35,14 @@ func worlds() []*world {
 		{
 			name: "wl6", what: "Pollux workload 6 on 16 nodes of four devices, jobs on the fewest nodes", wide: 4, round: "interval: 60s", placement: strict, allocations: allAllocations(),
 			config: header("wl6", "{nodes: [{name: t4, count: 16, accelerator: t4, devices: 4}]}",
-				`{type: pollux, config: {path: "${QUARTET_DATA}/data/pollux-osdi21/workloads/workload-6.csv"}}`),
+				`{type: pollux, config: {path: "${QUARTET_DATA}/data/pollux-osdi21/workloads/workload-6.csv", profiles: "${QUARTET_DATA}/data/pollux-osdi21"}}`),
 		},
 		openb("openb", "{type: best_fit}"),
 		philly("philly", 0, 90),
+		philly("philly-20000", 20000, 60),
+		philly("philly-30000", 30000, 60),
+		philly("philly-40000", 40000, 60),
+		philly("philly-70000", 70000, 60),
 	}
 }
 
@@ -52,6 +57,9 @@ func plainAllocations() []string {
 
 func allAllocations() (list []string) {
 	for _, f := range quartet.Builtins().Allocation {
+		if len(f.Sharing) > 0 && !slices.Contains(f.Sharing, core.Exclusive) || f.Type == "lucid" || f.Type == "gandiva" || f.Type == "muri" || strings.HasSuffix(f.Type, "_packed") {
+			continue // they need a cluster that shares devices
+		}
 		list = append(list, f.Type)
 	}
 	return list
@@ -64,7 +72,7 @@ func twoTypes(name string, seed uint64, placement string, allocations []string) 
 	b.WriteString("name,submit_s,duration_s,replicas,accelerators\n")
 	at := 0.0
 	for i := range 400 {
-		at += -math.Log(1-r.Float64()) * 130
+		at += -math.Log(1-r.Float64()) * 100
 		duration := 60 + math.Exp(math.Log(1200)+1.2*r.NormFloat64())
 		replicas := []int{1, 1, 1, 1, 2, 2, 2, 4, 4, 8}[r.IntN(10)]
 		on := []string{"", "", "a", "a", "b"}[r.IntN(5)]
