@@ -64,19 +64,19 @@ func (s *state) keepReserved(seating Seating) Seating {
 	return seating
 }
 
-// reserve keeps what is reserved until its job finds it idle, or reserves devices for the refused job that has waited for longest: those that it finds first when
-// running jobs end one after the other. Where a refused job keeps its turn, and where turns are handed out, the allocation says who waits for whom.
+// reserve keeps what is reserved until its job finds it idle, or reserves devices for the job that has waited for longest, where some were left out that others passed: those that it finds first when
+// running jobs end one after the other. Where a refused job keeps its turn or may take devices of others, and where turns are handed out, the allocation says
+// who waits for whom.
 func (p *Pipeline) reserve(ctx context.Context) error {
 	s, after := &p.state, p.rounds.Settle.ReserveAfterSeconds
-	p.noteRefused()
-	if after <= 0 || s.view.Cluster.Sharing != Exclusive || p.settler.blocked || s.blocked || !p.stages.Allocation.can.AskedAgain() {
+	if after <= 0 || s.view.Cluster.Sharing != Exclusive || p.settler.blocked || s.blocked || !p.stages.Allocation.can.AskedAgain() || p.makesRoom() {
 		s.view.Reserved = nil
 		return nil
 	}
-	if s.giveUpIdle(); len(s.view.Reserved) > 0 {
-		return nil
+	if s.giveUpIdle(); len(s.view.Reserved) > 0 || len(p.settler.order) == 0 {
+		return nil // nobody passed whom the allocation would have wait
 	}
-	head := p.longestRefused(after)
+	head := p.longestWaiting(after)
 	if head == nil {
 		return nil
 	}
@@ -91,36 +91,33 @@ func (p *Pipeline) reserve(ctx context.Context) error {
 	return nil
 }
 
-// giveUpIdle gives up what is reserved once all of it is idle: its job has devices now, or nobody grants it any.
+// giveUpIdle gives up what is reserved once its job has devices, or all of it is idle and the job does not take it.
 func (s *state) giveUpIdle() {
-	for _, r := range s.view.Reserved {
-		if !s.occupancy.checked || r.Devices&^s.occupancy.ledger.FreeDevices(r.Node) != 0 && s.marks[r.Job].placed != s.view.Round {
-			return
-		}
-	}
-	for _, r := range s.view.Reserved {
-		s.marks[r.Job].refused = false
-	}
-	s.view.Reserved = nil
-}
-
-// noteRefused notes of jobs that they were granted devices and found none since they wait.
-func (p *Pipeline) noteRefused() {
-	s := &p.state
-	for i := range s.unseated {
-		s.marks[s.unseated[i].Job].refused = true
-	}
-	for _, id := range p.settler.order {
-		s.marks[id].refused = true
+	of := s.view.Reserved
+	if len(of) > 0 && s.occupancy.checked && (s.marks[of[0].Job].placed == s.view.Round || s.allIdle(of)) {
+		s.view.Reserved = nil
 	}
 }
 
-// longestRefused is a grant of the refused job that has waited for longest, and for so long at least; nil for none.
-func (p *Pipeline) longestRefused(after float64) (head *Grant) {
+// allIdle reports whether nobody has any of the devices that are reserved.
+func (s *state) allIdle(of []Reservation) bool {
+	return !slices.ContainsFunc(of, func(r Reservation) bool { return r.Devices&^s.occupancy.ledger.FreeDevices(r.Node) != 0 })
+}
+
+// reservedDevices is how many devices are reserved.
+func reservedDevices(of []Reservation) (n int) {
+	for _, r := range of {
+		n += r.Devices.Count()
+	}
+	return n
+}
+
+// longestWaiting is a grant to the job that has waited for longest, and for so long at least; nil for none.
+func (p *Pipeline) longestWaiting(after float64) (head *Grant) {
 	s, longest := &p.state, math.Inf(1)
 	for i := range s.candidates {
 		c := &s.candidates[i]
-		if m := s.marks[c.ID]; c.State != Waiting || m.placed == s.view.Round || !m.refused {
+		if c.State != Waiting || s.marks[c.ID].placed == s.view.Round {
 			continue
 		}
 		if since := c.waitsSince(); since+after > s.view.NowSeconds {

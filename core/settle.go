@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"maps"
+	"os"
 	"slices"
 )
 
@@ -47,8 +48,7 @@ func (p *Pipeline) settle(ctx context.Context) error {
 	if p.rounds.Settle.Passes < 2 {
 		return nil
 	}
-	if len(p.state.unseated) == 0 {
-		p.state.giveUpIdle()
+	if len(p.state.unseated)+len(p.state.view.Reserved) == 0 {
 		return nil
 	}
 	r := p.beginSettling()
@@ -110,7 +110,7 @@ func (p *Pipeline) beginSettling() (r *settler) {
 // mayImprove reports whether asking again may do better: a grant was refused, and either somebody loses devices, or some are idle while somebody could be
 // granted fewer or was granted none.
 func (p *Pipeline) mayImprove() bool {
-	s, r := &p.state, &p.settler
+	s := &p.state
 	if len(s.unseated) == 0 {
 		return false
 	}
@@ -120,7 +120,60 @@ func (p *Pipeline) mayImprove() bool {
 	mayGo := func(v Verdict) bool { // with fewer replicas, or without those that the placer stopped at
 		return p.plan.Grants[s.marks[v.Job].grant].Replicas > s.responses[v.Job].MinReplicas || v.Reason == BlockedByEarlier && !s.blocked
 	}
-	return s.anyIdle(p.plan.Placements) && (len(p.plan.Grants) < len(r.shown) || slices.ContainsFunc(s.unseated, mayGo))
+	return s.anyIdle(p.plan.Placements) && (p.anyOtherFits() || slices.ContainsFunc(s.unseated, mayGo))
+}
+
+// anyOtherFits reports whether a job that was granted nothing, and is like none that found no devices, may find some, as far as a count of what is idle shows.
+func (p *Pipeline) anyOtherFits() bool {
+	s, r := &p.state, &p.settler
+	s.countIdle()
+	for i := range r.shown {
+		if c := &r.shown[i]; c.State == Waiting && s.marks[c.ID].granted != s.view.Round && s.mayFit(c, c.Response.MinReplicas) && !r.knows(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// countIdle counts the devices that are left, by type, where nothing else is counted.
+func (s *state) countIdle() {
+	s.idle = append(s.idle[:0], make([]int, len(s.view.Cluster.Accelerators))...)
+	if s.occupancy.shares != nil {
+		return
+	}
+	for i := range s.view.Cluster.Nodes {
+		n := NodeID(i)
+		s.idle[s.view.Cluster.Nodes[i].Accelerator] += (s.occupancy.ledger.FreeDevices(n) &^ s.view.ReservedFrom(-1, n)).Count()
+	}
+}
+
+// mayFit reports whether what countIdle counted may be enough for so many replicas of a job: it is not where it reports false.
+func (s *state) mayFit(c *Candidate, replicas int) bool {
+	cluster, all := s.view.Cluster, 0
+	if of := s.occupancy.shares; of != nil {
+		for i := range cluster.Nodes {
+			n := &cluster.Nodes[i]
+			if !c.CanRunOn(cluster, n.Accelerator) || !of.FitsAt(c.JobSpec, n.ID, 1) {
+				continue
+			}
+			for device := range n.Devices {
+				if of.FitsOn(c.JobSpec, n.ID, device) {
+					if all++; all >= replicas {
+						return true
+					}
+				}
+			}
+		}
+		return false
+	}
+	for t, n := range s.idle {
+		if n > 0 && c.CanRunOn(cluster, AcceleratorID(t)) {
+			if all += n; n >= replicas || c.MixesTypes && all >= replicas {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // anyIdle reports whether devices are left by placements, as far as a count shows.
@@ -292,12 +345,22 @@ func (p *Pipeline) goesOn(j *Job) bool {
 func (p *Pipeline) fill(ctx context.Context) error {
 	s, r := &p.state, &p.settler
 	grants, before, stays := slices.Clone(p.plan.Grants), len(p.plan.Grants), p.staying()
+	if r.blocked || !s.occupancy.checked || os.Getenv("NOFILL") != "" && !p.stages.Allocation.can.AskedAgain() {
+		return nil
+	}
+	s.countIdle()
+	if of := s.view.Reserved; len(of) > 0 && s.marks[of[0].Job].granted != s.view.Round && s.allIdle(of) {
+		grants = append(grants, Grant{Job: of[0].Job, Accelerator: AnyAccelerator, Replicas: reservedDevices(of)})
+	}
 	for _, id := range r.order {
-		if left, out := r.refused[id]; out && s.view.Jobs[id].State == Waiting && s.marks[id].granted != s.view.Round {
+		if len(grants) > before && grants[before].Job == id {
+			continue
+		}
+		if left, out := r.refused[id]; out && s.view.Jobs[id].State == Waiting && s.marks[id].granted != s.view.Round && s.mayFit(s.candidate(id), left.grant.Replicas) {
 			grants = append(grants, left.grant)
 		}
 	}
-	if r.blocked || len(grants) == before || !s.anyIdle(p.plan.Placements) {
+	if len(grants) == before {
 		return nil
 	}
 	var placed []JobID

@@ -128,9 +128,13 @@ func (w *world) run(allocation, settle string) (f figures, err error) {
 	return f, nil
 }
 
+// named is the allocation of a name in a table: a type, or one of the two that have a name of their own.
 func named(allocation string) string {
-	if strings.HasPrefix(allocation, "{") {
-		return allocation
+	switch allocation {
+	case "fifo backfill":
+		return "{type: fifo, config: {queue: backfill}}"
+	case "srtf kept":
+		return "{type: srtf, config: {preemptive: false}}"
 	}
 	return "{type: " + allocation + "}"
 }

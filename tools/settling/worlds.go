@@ -37,6 +37,12 @@ func worlds() []*world {
 			config: header("wl6", "{nodes: [{name: t4, count: 16, accelerator: t4, devices: 4}]}",
 				`{type: pollux, config: {path: "${QUARTET_DATA}/data/pollux-osdi21/workloads/workload-6.csv", profiles: "${QUARTET_DATA}/data/pollux-osdi21"}}`),
 		},
+		{
+			name: "wl6-elastic", what: "the same, where elastic jobs run on fewer and on more devices", wide: 4, round: "interval: 60s", placement: strict,
+			elasticity: ", elasticity: {job: {type: fixed, config: {replicas: elastic}}}", allocations: []string{"elastic_dp", "elastic_fifo", "elastic_srtf", "elastic_tiresias", "elasticflow", "optimus", "afs", "edf", "pollux", "gpu_fraction"},
+			config: header("wl6", "{nodes: [{name: t4, count: 16, accelerator: t4, devices: 4}]}",
+				`{type: pollux, config: {path: "${QUARTET_DATA}/data/pollux-osdi21/workloads/workload-6.csv", profiles: "${QUARTET_DATA}/data/pollux-osdi21"}}`),
+		},
 		openb("openb", "{type: best_fit}"),
 		philly("philly", 0, 90),
 		philly("philly-20000", 20000, 60),
@@ -52,7 +58,7 @@ func header(name, cluster, workload string) string {
 
 // plainAllocations are those that need nothing but jobs of known work.
 func plainAllocations() []string {
-	return append([]string{"{type: fifo, config: {queue: backfill}}", "{type: srtf, config: {preemptive: false}}"}, allAllocations()...)
+	return append([]string{"fifo backfill", "srtf kept"}, allAllocations()...)
 }
 
 func allAllocations() (list []string) {
@@ -92,7 +98,7 @@ func twoTypes(name string, seed uint64, placement string, allocations []string) 
 func openb(name, placement string) *world {
 	return &world{
 		name: name, what: "the tasks of openb with their parts of devices, CPUs and memory, on a tenth of its nodes, as in the study fragments", wide: 2,
-		round: "interval: 0s, on_events: true", placement: placement, allocations: []string{"{type: fifo, config: {queue: backfill}}", "srtf", "{type: srtf, config: {preemptive: false}}", "las", "tiresias", "drf", "tetris", "ftf", "edf"},
+		round: "interval: 0s, on_events: true", placement: placement, allocations: []string{"fifo backfill", "srtf", "srtf kept", "las", "tiresias", "drf", "tetris", "ftf", "edf"},
 		config: header(name, `{sharing: fractional, count_resources: true, nodes: [
  {name: g2, count: 55, accelerator: G2, devices: 8, cpus: 96, memory_gb: 384}, {name: g3, count: 4, accelerator: G3, devices: 8, cpus: 128, memory_gb: 768},
  {name: p100-c, count: 11, accelerator: P100, devices: 2, cpus: 16, memory_gb: 120}, {name: p100-d, count: 2, accelerator: P100, devices: 2, cpus: 64, memory_gb: 256},
@@ -109,7 +115,7 @@ func openb(name, placement string) *world {
 func philly(name string, first, nodes int) *world {
 	return &world{
 		name: name, what: fmt.Sprintf("10,000 jobs of Philly from rank %d on, on %d nodes of eight devices, jobs on the fewest nodes", first, nodes), wide: 8, round: "interval: 300s",
-		placement: strict, allocations: []string{"{type: fifo, config: {queue: backfill}}", "las"},
+		placement: strict, allocations: []string{"fifo backfill", "las"},
 		config: header(name, fmt.Sprintf("{nodes: [{name: gpu, count: %d, accelerator: p100, devices: 8}]}", nodes),
 			fmt.Sprintf(`{type: philly, config: {path: "${QUARTET_DATA}/data/pollux-osdi21/philly.csv.gz"}}`+"\nsample: {window: {first_job: %d, jobs: 10000}}", first)),
 	}
