@@ -69,7 +69,7 @@ func (s *state) keepReserved(seating Seating) Seating {
 // who waits for whom.
 func (p *Pipeline) reserve(ctx context.Context) error {
 	s, after := &p.state, p.rounds.Settle.ReserveAfterSeconds
-	if after <= 0 || s.view.Cluster.Sharing != Exclusive || p.settler.blocked || s.blocked || !p.stages.Allocation.can.AskedAgain() || p.makesRoom() {
+	if after <= 0 || s.view.Cluster.Sharing != Exclusive || p.settler.blocked || s.blocked || p.settler.joint || !p.stages.Allocation.can.AskedAgain() || p.makesRoom() {
 		s.view.Reserved = nil
 		return nil
 	}
@@ -114,16 +114,16 @@ func reservedDevices(of []Reservation) (n int) {
 
 // longestWaiting is a grant to the job that has waited for longest, and for so long at least; nil for none.
 func (p *Pipeline) longestWaiting(after float64) (head *Grant) {
-	s, longest := &p.state, math.Inf(1)
+	s, since := &p.state, math.Inf(1)
 	for i := range s.candidates {
 		c := &s.candidates[i]
 		if c.State != Waiting || s.marks[c.ID].placed == s.view.Round {
 			continue
 		}
-		if since := c.waitsSince(); since+after > s.view.NowSeconds {
-			p.settler.until = min(p.settler.until, since+after)
-		} else if since < longest {
-			head, longest = &Grant{Job: c.ID, Accelerator: AnyAccelerator, Replicas: min(max(c.Requested, c.Response.MinReplicas), c.Response.MaxReplicas)}, since
+		if from := c.waitsSince(); from+after > s.view.NowSeconds {
+			p.settler.until = min(p.settler.until, from+after)
+		} else if from < since {
+			head, since = &Grant{Job: c.ID, Accelerator: AnyAccelerator, Replicas: min(max(c.Requested, c.Response.MinReplicas), c.Response.MaxReplicas)}, from
 		}
 	}
 	return head

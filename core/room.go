@@ -10,7 +10,7 @@ func (p *Pipeline) makesRoom() bool {
 	return p.rounds.Settle.MakeRoom && p.stages.Allocation.can.Precedes()
 }
 
-// headWithRoom is the index of the first refused grant that may take devices of later ones; -1 for none. It is tried once a round, and has waited an interval.
+// headWithRoom is the index of the first refused grant that may take devices of later ones; -1 for none. It is tried once a round, and has waited for long enough.
 func (p *Pipeline) headWithRoom() int {
 	s, head := &p.state, -1
 	if !p.makesRoom() {
@@ -32,13 +32,16 @@ func (p *Pipeline) headWithRoom() int {
 	return -1
 }
 
-// leastPatience is the interval, in seconds, where rounds follow sooner.
-const leastPatience = 60
+// A job waits for so many intervals for each job that it may stop, and an interval is taken to be so long at least: what it stops restarts.
+const (
+	intervalsEach = 3
+	leastInterval = 60 // seconds
+)
 
 // patience is for how many seconds a job waits for each job that it may stop.
-func (s *state) patience() float64 { return max(s.view.IntervalSeconds, leastPatience) }
+func (s *state) patience() float64 { return intervalsEach * max(s.view.IntervalSeconds, leastInterval) }
 
-// waited reports whether a job has waited for an interval at least, and room may be made for it that was not there before.
+// waited reports whether a job has waited for long enough to stop a job, and room may be made for it that was not there before.
 func (s *state) waited(j *Job) bool {
 	return s.view.NowSeconds >= max(j.waitsSince()+s.patience(), s.marks[j.ID].roomFrom)
 }
@@ -92,7 +95,7 @@ type roomFor struct {
 	later  []int // indices of those that may give way, the last grant first
 }
 
-// worthIt is those who are to give way, if the job has waited for an interval for each of them; none otherwise, and it is tried again then.
+// worthIt is those who are to give way, if the job has waited for long enough for each of them; none otherwise, and it is tried again then.
 func (r *roomFor) worthIt(victims []int) []int {
 	s := &r.p.state
 	j := s.view.Jobs[r.grants[r.head].Job]

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"maps"
-	"os"
 	"slices"
 )
 
@@ -32,6 +31,7 @@ type settler struct {
 	shapes   []Candidate         // waiting jobs that found no devices at their least number, one of each shape
 	tried    map[JobID]bool      // jobs that room was looked for
 	blocked  bool                // a blocking grant found no devices
+	joint    bool                // the allocator proposes seats
 	until    float64             // seconds up to which the answers so far stand, as far as what was seated of them decides
 }
 
@@ -102,6 +102,7 @@ func (p *Pipeline) beginSettling() (r *settler) {
 	r = &p.settler
 	*r = settler{
 		shown: append(r.shown[:0], p.state.candidates...), shapes: r.shapes[:0], order: r.order[:0], narrowed: map[JobID]*Response{},
+		joint:   slices.ContainsFunc(p.plan.Grants, func(g Grant) bool { return len(g.Proposed) > 0 }),
 		refused: map[JobID]refusal{}, tried: map[JobID]bool{}, blocked: p.state.blocked, until: p.standing.UntilSeconds,
 	}
 	return r
@@ -345,7 +346,7 @@ func (p *Pipeline) goesOn(j *Job) bool {
 func (p *Pipeline) fill(ctx context.Context) error {
 	s, r := &p.state, &p.settler
 	grants, before, stays := slices.Clone(p.plan.Grants), len(p.plan.Grants), p.staying()
-	if r.blocked || !s.occupancy.checked || os.Getenv("NOFILL") != "" && !p.stages.Allocation.can.AskedAgain() {
+	if r.blocked || !s.occupancy.checked {
 		return nil
 	}
 	s.countIdle()

@@ -6,7 +6,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -154,5 +153,3 @@ func (o observer) ObserveRound(r *core.Report) error {
 	o(r)
 	return nil
 }
-
-var _ = cmp.Or[string]
