@@ -163,8 +163,8 @@ type Settle struct {
 	Passes int `config:"passes" doc:"how often the allocation is asked in a round at most, each time without the jobs that could not be placed; a time that places another job does not count; 0 and 1 ask once, as publications do, and leave idle what such jobs would have used" min:"0"`
 	// MakeRoom: let a job that cannot be placed take the devices of running jobs behind it.
 	MakeRoom bool `config:"make_room" doc:"let a job that cannot be placed take the devices of running jobs behind it, where the allocation preempts in its order"`
-	// ReserveAfter: how long a job waits that cannot be placed before devices are reserved for it.
-	ReserveAfter time.Duration `config:"reserve_after" doc:"how long a job waits that is granted devices and cannot be placed before devices are reserved for it, those that are free first: one job at a time; 0s for never" min:"0s"`
+	// ReserveAfter: how long a job waits, while others pass it, before devices are reserved for it.
+	ReserveAfter time.Duration `config:"reserve_after" doc:"how long a job waits, while others pass it, before devices are reserved for it: one job at a time; 0s for never" min:"0s"`
 }
 
 // Options are the round options in the terms of the pipeline.

@@ -293,6 +293,7 @@ func (p *Pipeline) allocateTo(ctx context.Context, candidates []Candidate) error
 		if p.plan.Grants, err = c.can.allocate(ctx, c.Policy, &s.view, s.candidates, candidates); err != nil {
 			return s.malfunction(c.ID, "allocate", err)
 		}
+		p.plan.Grants = s.reservedFirst(p.plan.Grants)
 		if err := s.checkGrants(c.ID, p.plan.Grants); err != nil {
 			return err
 		}

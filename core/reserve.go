@@ -37,7 +37,20 @@ func (s *state) reviewReserved() {
 	}
 }
 
-// keepReserved takes out of a seating what seats others on devices that are reserved, where a placer did not look at that.
+// reservedFirst puts the grant of the job for which devices are reserved before all others.
+func (s *state) reservedFirst(grants []Grant) []Grant {
+	if len(s.view.Reserved) == 0 {
+		return grants
+	}
+	at := slices.IndexFunc(grants, func(g Grant) bool { return g.Job == s.view.Reserved[0].Job })
+	if at <= 0 {
+		return grants
+	}
+	first := append(make([]Grant, 0, len(grants)), grants[at])
+	return append(append(first, grants[:at]...), grants[at+1:]...)
+}
+
+// keepReserved takes out of a seating what seats others on devices that are reserved.
 func (s *state) keepReserved(seating Seating) Seating {
 	if len(s.view.Reserved) == 0 {
 		return seating
@@ -73,7 +86,10 @@ func (p *Pipeline) reserve(ctx context.Context) error {
 		s.view.Reserved = nil
 		return nil
 	}
-	if s.giveUpIdle(); len(s.view.Reserved) > 0 || len(p.settler.order) == 0 {
+	if s.giveUpIdle(); len(s.view.Reserved) > 0 {
+		p.settler.until = s.view.NowSeconds
+	}
+	if len(s.view.Reserved) > 0 || len(p.settler.order) == 0 {
 		return nil // nobody passed whom the allocation would have wait
 	}
 	head := p.longestWaiting(after)

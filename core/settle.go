@@ -15,7 +15,7 @@ type Settling struct {
 	Passes int
 	// MakeRoom lets a grant that finds no devices take those of running jobs that were granted after it, where the allocator is a Precedent.
 	MakeRoom bool
-	// ReserveAfterSeconds is for how long a job waits, while its grants find no devices, before some are reserved for it; 0 for never.
+	// ReserveAfterSeconds is for how long a job waits, while others pass it, before devices are reserved for it; 0 for never.
 	ReserveAfterSeconds float64
 }
 
@@ -90,11 +90,16 @@ func (p *Pipeline) improve(ctx context.Context) error {
 		}
 		if now := len(p.plan.Placements); now > seated {
 			seated = now
-		} else {
+		} else if !slices.ContainsFunc(p.state.unseated, p.passedOver) {
 			counted++
 		}
 	}
 	return nil
+}
+
+// passedOver reports whether a placer did not look for devices because of a job before, though the allocation has nobody wait behind that.
+func (p *Pipeline) passedOver(v Verdict) bool {
+	return v.Reason == BlockedByEarlier && !p.state.blocked
 }
 
 // beginSettling forgets the round before.
@@ -119,7 +124,7 @@ func (p *Pipeline) mayImprove() bool {
 		return true
 	}
 	mayGo := func(v Verdict) bool { // with fewer replicas, or without those that the placer stopped at
-		return p.plan.Grants[s.marks[v.Job].grant].Replicas > s.responses[v.Job].MinReplicas || v.Reason == BlockedByEarlier && !s.blocked
+		return p.plan.Grants[s.marks[v.Job].grant].Replicas > s.responses[v.Job].MinReplicas || p.passedOver(v)
 	}
 	return s.anyIdle(p.plan.Placements) && (p.anyOtherFits() || slices.ContainsFunc(s.unseated, mayGo))
 }
@@ -129,7 +134,7 @@ func (p *Pipeline) anyOtherFits() bool {
 	s, r := &p.state, &p.settler
 	s.countIdle()
 	for i := range r.shown {
-		if c := &r.shown[i]; c.State == Waiting && s.marks[c.ID].granted != s.view.Round && s.mayFit(c, c.Response.MinReplicas) && !r.knows(c) {
+		if c := &r.shown[i]; c.State == Waiting && s.marks[c.ID].granted != s.view.Round && !r.knows(c) && s.mayFit(c, c.Response.MinReplicas) {
 			return true
 		}
 	}
@@ -154,7 +159,7 @@ func (s *state) mayFit(c *Candidate, replicas int) bool {
 	if of := s.occupancy.shares; of != nil {
 		for i := range cluster.Nodes {
 			n := &cluster.Nodes[i]
-			if !c.CanRunOn(cluster, n.Accelerator) || !of.FitsAt(c.JobSpec, n.ID, 1) {
+			if !c.Accepts(cluster, n.Accelerator) || !of.FitsAt(c.JobSpec, n.ID, 1) {
 				continue
 			}
 			for device := range n.Devices {
@@ -168,7 +173,7 @@ func (s *state) mayFit(c *Candidate, replicas int) bool {
 		return false
 	}
 	for t, n := range s.idle {
-		if n > 0 && c.CanRunOn(cluster, AcceleratorID(t)) {
+		if n > 0 && c.Accepts(cluster, AcceleratorID(t)) {
 			if all += n; n >= replicas || c.MixesTypes && all >= replicas {
 				return true
 			}

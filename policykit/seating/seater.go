@@ -46,7 +46,7 @@ func (s *Seater) SeatAll(v *core.View, grants []core.Grant, seatAnew func(*core.
 			s.Rest = append(s.Rest, i)
 		}
 	}
-	for _, i := range s.reserved(v, grants, seatAnew) {
+	for _, i := range s.Rest {
 		group := grants[i : i+core.GroupOf(grants, i)]
 		if seatAnew(&group[0]) {
 			s.Join(v, group, 0)
@@ -58,24 +58,6 @@ func (s *Seater) SeatAll(v *core.View, grants []core.Grant, seatAnew func(*core.
 		}
 	}
 	return s.Seating()
-}
-
-// reserved seats the job for which devices are reserved, if it finds some, and takes what is reserved from the others otherwise. It returns the grants that
-// are left.
-func (s *Seater) reserved(v *core.View, grants []core.Grant, seatAnew func(*core.Grant) bool) []int {
-	if len(v.Reserved) == 0 {
-		return s.Rest
-	}
-	isHead := func(i int) bool { return grants[i].Job == v.Reserved[0].Job }
-	if at := slices.IndexFunc(s.Rest, isHead); at >= 0 && seatAnew(&grants[s.Rest[at]]) {
-		return slices.Delete(s.Rest, at, at+1)
-	}
-	for _, r := range v.Reserved {
-		kept := []core.Seat{{Node: r.Node, Devices: r.Devices & s.Ledger.FreeDevices(r.Node)}}
-		s.Ledger.Occupy(kept)
-		s.Count(v, kept, -1)
-	}
-	return s.Rest
 }
 
 // stay leaves a group, whose first grant has an index, where one of its jobs runs, or has it wait for new seats. It returns how many more
