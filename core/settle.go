@@ -90,7 +90,7 @@ func (p *Pipeline) improve(ctx context.Context) error {
 		}
 		if now := len(p.plan.Placements); now > seated {
 			seated = now
-		} else if !slices.ContainsFunc(p.state.unseated, p.passedOver) {
+		} else if !slices.ContainsFunc(p.state.unseated, p.passedOver) && !p.anyOtherFits() {
 			counted++
 		}
 	}
@@ -347,43 +347,51 @@ func (p *Pipeline) goesOn(j *Job) bool {
 	return true
 }
 
-// fill seats those that were left out on devices that are idle in the end, unless the placer would move or stop anybody for that.
+// fill seats those that were left out on devices that are idle in the end, and the job for which what is idle is reserved, unless the placer would move or stop
+// anybody for that.
 func (p *Pipeline) fill(ctx context.Context) error {
-	s, r := &p.state, &p.settler
-	grants, before, stays := slices.Clone(p.plan.Grants), len(p.plan.Grants), p.staying()
-	if r.blocked || !s.occupancy.checked {
-		return nil
-	}
-	s.countIdle()
-	if of := s.view.Reserved; len(of) > 0 && s.marks[of[0].Job].granted != s.view.Round && s.allIdle(of) {
-		grants = append(grants, Grant{Job: of[0].Job, Accelerator: AnyAccelerator, Replicas: reservedDevices(of)})
-	}
-	for _, id := range r.order {
-		if len(grants) > before && grants[before].Job == id {
-			continue
-		}
-		if left, out := r.refused[id]; out && s.view.Jobs[id].State == Waiting && s.marks[id].granted != s.view.Round && s.mayFit(s.candidate(id), left.grant.Replicas) {
-			grants = append(grants, left.grant)
-		}
-	}
-	if len(grants) == before {
+	before, stays := p.plan.Grants, p.staying()
+	grants := p.leftOutThatMayFit()
+	if len(grants) == 0 {
 		return nil
 	}
 	var placed []JobID
 	for i := range p.plan.Placements {
 		placed = append(placed, p.plan.Placements[i].Job)
 	}
-	if err := p.seatThese(ctx, grants); err != nil {
+	before = slices.Clone(before)
+	if err := p.seatThese(ctx, slices.Concat(before, grants)); err != nil {
 		return err
 	}
-	if p.staying() >= stays && !slices.ContainsFunc(placed, func(id JobID) bool { return s.marks[id].placed != s.view.Round }) {
+	if p.staying() >= stays && !slices.ContainsFunc(placed, func(id JobID) bool { return p.state.marks[id].placed != p.state.view.Round }) {
 		return nil
 	}
-	if err := p.seatThese(ctx, grants[:before]); err != nil {
+	if err := p.seatThese(ctx, before); err != nil {
 		return err
 	}
 	p.goOnWhereTheyAre()
 	return nil
+}
+
+// leftOutThatMayFit are the grants of waiting jobs that were left out, and may find devices, as far as a count of what is idle shows.
+func (p *Pipeline) leftOutThatMayFit() (grants []Grant) {
+	s, r := &p.state, &p.settler
+	if r.blocked || !s.occupancy.checked {
+		return nil
+	}
+	s.countIdle()
+	waits := func(id JobID) bool { return s.view.Jobs[id].State == Waiting && s.marks[id].granted != s.view.Round }
+	head := JobID(-1)
+	if of := s.view.Reserved; len(of) > 0 && waits(of[0].Job) && s.allIdle(of) {
+		head = of[0].Job
+		grants = append(grants, Grant{Job: head, Accelerator: AnyAccelerator, Replicas: reservedDevices(of)})
+	}
+	for _, id := range r.order {
+		if left, out := r.refused[id]; out && id != head && waits(id) && s.mayFit(s.candidate(id), left.grant.Replicas) {
+			grants = append(grants, left.grant)
+		}
+	}
+	return grants
 }
 
 // staying is how many running jobs the last answer leaves where they are.
