@@ -11,7 +11,7 @@ import (
 // idle.
 type Settling struct {
 	// Passes is how often the allocator is asked in a round at most, each time without those that found no devices the time before; a pass that seats more
-	// jobs than the one before does not count. 0 and 1 ask it once and leave its answer as it is.
+	// jobs than the one before, or after which others may find devices, does not count. 0 and 1 ask it once and leave its answer as it is.
 	Passes int
 	// MakeRoom lets a grant that finds no devices take those of running jobs that were granted after it, where the allocator is a Precedent.
 	MakeRoom bool
@@ -213,7 +213,7 @@ func (p *Pipeline) leaveOutRefused() {
 			continue // by one that is left out
 		}
 		p.leaveOut(*v)
-		if c := s.candidate(v.Job); waits && !r.knows(c) {
+		if c := s.candidate(v.Job); waits && v.By == p.stages.Placement.ID && !r.knows(c) { // others like it may be where it cannot
 			r.shapes = append(r.shapes, *c)
 		}
 	}

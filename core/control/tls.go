@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // TLSFiles are what one side shows to the other, and the authority that must have signed what the other side shows.
@@ -31,7 +32,7 @@ func (f TLSFiles) load() (tls.Certificate, *x509.CertPool, error) {
 		wrong(f.Certificate, fmt.Errorf("read certificate with key %q: %w", f.Key, err))
 	}
 	pool := x509.NewCertPool()
-	text, err := os.ReadFile(f.Authority)
+	text, err := inputfile.Read(f.Authority, inputfile.Document)
 	switch {
 	case err != nil:
 		wrong(f.Authority, fmt.Errorf("read authority: %w", err))
