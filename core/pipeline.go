@@ -295,6 +295,7 @@ func (p *Pipeline) allocateTo(ctx context.Context, candidates []Candidate) error
 		if p.plan.Grants, err = c.can.allocate(ctx, c.Policy, &s.view, s.candidates, candidates); err != nil {
 			return s.malfunction(c.ID, "allocate", err)
 		}
+		p.plan.Grants = s.reservedFirst(p.plan.Grants)
 		if err := s.checkGrants(c.ID, p.plan.Grants); err != nil {
 			return err
 		}
@@ -335,6 +336,7 @@ func (p *Pipeline) seat(ctx context.Context) error {
 		if p.keepsDevices {
 			s.keepDevices(seating.Placed)
 		}
+		seating = s.keepReserved(seating)
 		p.plan.Placements, s.unseated = seating.Placed, seating.Unseated
 		if err := s.checkSeating(c.ID, p.plan.Grants, seating); err != nil {
 			return err
