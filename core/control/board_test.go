@@ -39,7 +39,7 @@ func newWorld(t testing.TB, observers ...core.Observer) *world {
 func newWorldOf(t testing.TB, c *core.Cluster, observers ...core.Observer) *world {
 	return &world{t: t, pipeline: core.NewPipeline(c, core.Stages{
 		Admission:  []core.Component[core.Admitter]{{ID: "admission/accept_all", Policy: coretest.Component(admission.NewAcceptAll(), nil, nil)}},
-		Allocation: core.Component[core.Allocator]{ID: "allocation/las", Policy: coretest.Component(allocation.NewLAS(), nil, nil)},
+		Allocation: core.Component[core.Allocator]{ID: "allocation/las", Policy: coretest.Component(allocation.NewLAS(), map[string]any{"quantum_seconds": 0.0}, nil)},
 		Placement:  core.Component[core.Placer]{ID: "placement/first_fit", Policy: coretest.Component(placement.NewFirstFit(), nil, nil)},
 		Elasticity: core.Component[core.Elasticity]{ID: "elasticity/fixed", Policy: coretest.Component(elasticity.NewFixed(), nil, nil)},
 	}, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 10}, Observers: observers})}

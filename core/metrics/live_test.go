@@ -59,7 +59,7 @@ func busy(t testing.TB, jobs int, observers ...core.Observer) (p *core.Pipeline,
 	}
 	stages := core.Stages{
 		Admission:  []core.Component[core.Admitter]{component(t, admission.NewAcceptAll(), nil)},
-		Allocation: component(t, allocation.NewLAS(), nil),
+		Allocation: component(t, allocation.NewLAS(), map[string]any{"quantum_seconds": 0.0}),
 		Placement:  component(t, placement.NewFirstFit(), nil),
 		Elasticity: component(t, elasticity.NewFixed(), nil),
 	}

@@ -82,7 +82,7 @@ func compose(policy string, log *slog.Logger) (core.Stages, core.RoundOptions) {
 	case pooling:
 		sizes = coretest.Component(scaler.NewQueue(), nil, log)
 	case preempting:
-		queue = coretest.Component(allocation.NewLAS(), nil, log)
+		queue = coretest.Component(allocation.NewLAS(), map[string]any{"quantum_seconds": 0.0}, log)
 	case unhurried:
 		rounds = core.RoundOptions{IntervalSeconds: 0.05}
 	case leasing:
@@ -91,7 +91,7 @@ func compose(policy string, log *slog.Logger) (core.Stages, core.RoundOptions) {
 	case sharing:
 		queue, placer = coretest.Component(allocation.NewFIFO(), map[string]any{"queue": "all"}, log), coretest.Component(placement.NewBestFit(), nil, log)
 	case contending:
-		queue, placer = coretest.Component(allocation.NewLAS(), nil, log), coretest.Component(placement.NewPacking(), nil, log)
+		queue, placer = coretest.Component(allocation.NewLAS(), map[string]any{"quantum_seconds": 0.0}, log), coretest.Component(placement.NewPacking(), nil, log)
 	case turning:
 		queue, placer = coretest.Component(allocation.NewFIFO(), map[string]any{"queue": "all"}, log), besides{}
 	}
