@@ -21,8 +21,8 @@ func TestThePinnedComeFirst(t *testing.T) {
 	}{
 		"fifo backfill":    {NewFIFO(), map[string]any{"queue": queue.Backfill}, "3×4 2×1 0×2 4×1"},
 		"fifo":             {NewFIFO(), nil, "3×4| 2×1| 0×2| 1×5|"},
-		"las":              {NewLAS(), nil, "3×4 0×2 4×1 2×1"},
-		"las all":          {NewLAS(), map[string]any{"queue": queue.All}, "3×4 0×2 1×5 4×1 2×1"},
+		"las":              {NewLAS(), map[string]any{"quantum_seconds": 0}, "3×4 0×2 4×1 2×1"},
+		"las all":          {NewLAS(), map[string]any{"queue": queue.All, "quantum_seconds": 0}, "3×4 0×2 1×5 4×1 2×1"},
 		"tiresias":         {tiresias.New(), nil, "3×4 0×2 2×1 4×1"},
 		"srtf":             {NewSRTF(), nil, "3×4 0×2 2×1 4×1"},
 		"optimus":          {NewOptimus(), nil, "2×1 4×1 0×2 3×4"},
