@@ -72,9 +72,9 @@ func (m *missing) readyAt(c *Cluster, spec *JobSpec, there []int, need int, now 
 func (s *state) shown() []Candidate {
 	awaits := func(j *Job) bool { return j.State == Pending && j.WaitingReason == AwaitingNodes }
 	if !slices.ContainsFunc(s.pending, awaits) {
-		return s.candidates
+		return s.eligible()
 	}
-	s.awaited = append(s.awaited[:0], s.candidates...)
+	s.awaited = append(s.awaited[:0], s.eligible()...)
 	for _, j := range s.pending {
 		if awaits(j) && s.responses[j.ID] != nil {
 			s.awaited = append(s.awaited, Candidate{Job: j, Response: s.responses[j.ID]})

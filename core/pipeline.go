@@ -280,7 +280,7 @@ func (s *state) admission(ctx context.Context, c *Component[Admitter]) ([]Verdic
 	return c.can.CurveAdmitter.AdmitCandidates(ctx, &s.view, s.candidates, s.applying)
 }
 
-func (p *Pipeline) allocate(ctx context.Context) error { return p.allocateTo(ctx, p.state.candidates) }
+func (p *Pipeline) allocate(ctx context.Context) error { return p.allocateTo(ctx, p.state.eligible()) }
 
 // allocateTo asks the allocator about some of the candidates, or all.
 func (p *Pipeline) allocateTo(ctx context.Context, candidates []Candidate) error {
@@ -293,6 +293,7 @@ func (p *Pipeline) allocateTo(ctx context.Context, candidates []Candidate) error
 		if p.plan.Grants, err = c.can.allocate(ctx, c.Policy, &s.view, s.candidates, candidates); err != nil {
 			return s.malfunction(c.ID, "allocate", err)
 		}
+		p.plan.Grants = s.ineligible(p.plan.Grants)
 		if err := s.checkGrants(c.ID, p.plan.Grants); err != nil {
 			return err
 		}
@@ -311,7 +312,11 @@ func (p *Pipeline) place(ctx context.Context) error {
 	if err := p.seat(ctx); err != nil {
 		return err
 	}
-	return p.settle(ctx)
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	p.state.avoid(&p.plan)
+	return nil
 }
 
 // seat asks the placer about the grants.
@@ -391,7 +396,7 @@ func (p *Pipeline) wake() Wake {
 		return w
 	}
 	if interval == 0 {
-		w.BySeconds = min(p.state.reviseAt, p.state.pools.again, p.state.nextReview())
+		w.BySeconds = min(p.state.reviseAt, p.state.pools.again, p.state.nextReview(), p.state.retries.next)
 		if p.state.outgrown || p.state.undecided() {
 			w.BySeconds = v.NowSeconds
 		}
@@ -414,5 +419,5 @@ func (p *Pipeline) StandsUntil() float64 {
 			return s.view.NowSeconds
 		}
 	}
-	return min(p.standing.UntilSeconds, s.pools.again, s.nextReview())
+	return min(p.standing.UntilSeconds, s.pools.again, s.nextReview(), s.retries.next)
 }

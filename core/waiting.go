@@ -18,7 +18,7 @@ func (s *state) explainWaiting() {
 	plain := !nodesMissing && !s.shrunken // nobody waits for nodes
 	for _, c := range s.candidates {
 		j := c.Job
-		if j.State != Waiting {
+		if j.State != Waiting || s.retries.waits(c.ID) { // what interrupted it says why
 			continue
 		}
 		m := s.marks[c.ID]
