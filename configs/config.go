@@ -59,6 +59,7 @@ type Config struct {
 	// Notes are warnings about what is valid and yet has no effect.
 	Notes core.Diagnostics
 
+	reread      func(resolved []byte) (*Config, error)
 	tree        *node             // what was written, and where
 	fromRestart map[string]string // settings that the section restart gave: its path, by theirs
 }
@@ -160,16 +161,18 @@ type Round struct {
 // Settle says what a round does about jobs that are granted devices and cannot be placed.
 type Settle struct {
 	// Passes: how often the allocation is asked in a round at most.
-	Passes int `config:"passes" doc:"how often the allocation is asked in a round at most, each time without the jobs that could not be placed; 0 and 1 ask once, as publications do, and leave idle what such jobs would have used; 3 is enough for most clusters" min:"0"`
+	Passes int `config:"passes" doc:"how often the allocation is asked in a round at most, each time without the jobs that could not be placed; a time that places another job, or after which another one may find devices, does not count; 0 and 1 ask once, as publications do, and leave idle what such jobs would have used" min:"0"`
 	// MakeRoom: let a job that cannot be placed take the devices of running jobs behind it.
 	MakeRoom bool `config:"make_room" doc:"let a job that cannot be placed take the devices of running jobs behind it, where the allocation preempts in its order"`
+	// ReserveAfter: how long a job waits, while others pass it, before devices are reserved for it.
+	ReserveAfter time.Duration `config:"reserve_after" doc:"how long a job waits, while others pass it, before devices are reserved for it: one job at a time; 0s for never" min:"0s"`
 }
 
 // Options are the round options in the terms of the pipeline.
 func (r Round) Options() core.RoundOptions {
 	return core.RoundOptions{
 		IntervalSeconds: r.Interval.Seconds(), OnEvents: r.OnEvents,
-		Settle: core.Settling{Passes: r.Settle.Passes, MakeRoom: r.Settle.MakeRoom},
+		Settle: core.Settling{Passes: r.Settle.Passes, MakeRoom: r.Settle.MakeRoom, ReserveAfterSeconds: r.Settle.ReserveAfter.Seconds()},
 	}
 }
 

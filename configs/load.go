@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // Options say what to load besides the catalog.
@@ -26,7 +26,7 @@ type Options struct {
 
 	// Stdin reads all of standard input, and may be called again; nil where it is not to be read.
 	Stdin func() ([]byte, error)
-	// ReadFile reads the files; nil for os.ReadFile.
+	// ReadFile reads the files; nil for those of this machine, which must be regular.
 	ReadFile func(name string) ([]byte, error)
 	// Env looks up the variables that paths name; nil for an empty environment, so that a recorded config means the same
 	// everywhere. With it, the variables listed by Variables set values, too: those of the process.
@@ -87,7 +87,7 @@ func (o Options) read(name string) (place string, data []byte, err error) {
 	}
 	readFile := o.ReadFile
 	if readFile == nil {
-		readFile = os.ReadFile
+		readFile = func(name string) ([]byte, error) { return inputfile.Read(name, inputfile.Document) }
 	}
 	data, err = readFile(name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -173,7 +173,7 @@ func (l *loader) compose() (*Config, error) {
 	c := &Config{
 		Version: f.Version, Name: f.Name, Seed: f.Seed, Plugins: f.Plugins, Cluster: f.Cluster, Sample: f.Sample, Estimate: f.Estimate, Round: f.Round, Restart: f.Restart, Measure: f.Measure, Output: f.Output,
 		Synthesizer: f.Synthesizer,
-		tree:        l.root, fromRestart: l.fromRestart,
+		reread:      l.reread, tree: l.root, fromRestart: l.fromRestart,
 	}
 	l.checkFile(c)
 	l.selectComponents(c)
@@ -186,6 +186,10 @@ func (l *loader) compose() (*Config, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+func (l *loader) reread(resolved []byte) (*Config, error) {
+	return Parse(l.catalog, "the recorded config", resolved, Options{Outside: l.options.Outside})
 }
 
 // report adds the problems of the part of the config at path, at the position where they were written.

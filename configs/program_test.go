@@ -199,7 +199,7 @@ func TestDiscoverPassesNothingOver(t *testing.T) {
 		"a folder":          {func(path string) error { return os.Mkdir(path, 0o700) }, "it is a folder"},
 		"a broken link":     {func(path string) error { return os.Symlink("gone.yaml", path) }, "it is a link to a file that does not exist"},
 		"a link in circles": {func(path string) error { return os.Symlink(filepath.Base(path), path) }, "too many levels of symbolic links"},
-		"a device":          {func(path string) error { return os.Symlink(os.DevNull, path) }, "it is no regular file"},
+		"a device":          {func(path string) error { return os.Symlink(os.DevNull, path) }, "it is a device, not a regular file"},
 		"no permission":     {func(path string) error { return os.WriteFile(path, []byte(minimal), 0o200) }, "permission denied"},
 	}
 	for name, tc := range cases {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // FileName is the name of the config that is found without being named.
@@ -60,10 +61,8 @@ func readable(path string) (there bool, err error) {
 		return true, err
 	case info.IsDir():
 		return true, errors.New("it is a folder")
-	case !info.Mode().IsRegular():
-		return true, errors.New("it is no regular file") // opening a pipe waits for its writer
 	}
-	file, err := os.Open(path)
+	file, err := inputfile.Open(path)
 	if err != nil {
 		return true, err
 	}

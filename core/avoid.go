@@ -168,11 +168,11 @@ func (a *avoidance) vacate(j *Job, each *Resources, seat Seat) {
 	}
 }
 
-// freeFor is the devices of a node that a job can have, those left out of jobs that are to stop: they may run on after all.
+// freeFor is the devices of a node that a job can have, without those that are kept for others, and those of jobs that are to stop: they may run on after all.
 func (a *avoidance) freeFor(j *Job, each *Resources, n NodeID) (free DeviceSet) {
-	o := &a.occupancy
+	o, others := &a.occupancy, a.ofStopping(n)|a.view.ReservedFrom(j.ID, n)
 	if o.shares == nil {
-		return o.ledger.FreeDevices(n) &^ a.ofStopping(n)
+		return o.ledger.FreeDevices(n) &^ others
 	}
 	spec := o.giving(j, each)
 	for _, device := range o.shares.Usable(n).List() {
@@ -180,7 +180,7 @@ func (a *avoidance) freeFor(j *Job, each *Resources, n NodeID) (free DeviceSet) 
 			free |= 1 << device
 		}
 	}
-	return free &^ a.ofStopping(n)
+	return free &^ others
 }
 
 // ofStopping is the devices of a node that jobs hold which run and have no placement.

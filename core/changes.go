@@ -163,7 +163,8 @@ func (s *state) seat(j *Job, c *Change, now float64) {
 		j.Restarts++
 	}
 	j.State, j.WaitingReason, j.Starting = Running, NoReason, false
-	s.marks[j.ID].nodesTold = false
+	m := s.marks[j.ID]
+	m.nodesTold, m.roomFrom = false, 0
 	held := Replicas(c.Seats)
 	s.holders.add(s.sharing, j, j.Seats, j.Slices(), -1)
 	s.holders.add(s.sharing, j, c.Seats, c.Slices, 1)

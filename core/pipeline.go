@@ -78,6 +78,7 @@ type Pipeline struct {
 	chooser       Chooser
 	scaling       Scaling
 	keepsDevices  bool
+	reseat        func(*View, []Grant, Seating) Seating
 	wakeOnReports bool
 	retryBackend  func(ctx context.Context, failures int, trouble error) error
 
@@ -102,6 +103,8 @@ type PipelineOptions struct {
 	Scaling Scaling
 	// KeepDevices lets jobs that stay on a node keep their devices there: see DeviceKeeper.
 	KeepDevices bool
+	// Reseat corrects an answer of the placer by what only the backend knows of nodes, before it is checked; nil leaves it as it is.
+	Reseat func(*View, []Grant, Seating) Seating
 	// WakeOnReports has what jobs report wake the pipeline, for an observer that decides by it.
 	WakeOnReports bool
 	// Memory keeps what the stages learn, and is what the pipeline resumes from; nil for none.
@@ -121,7 +124,7 @@ func NewPipeline(c *Cluster, s Stages, o PipelineOptions) *Pipeline {
 	}
 	p.resumption.memory, p.resumption.newStages = o.Memory, o.NewStages
 	p.wakeOnReports, p.chooser, p.retryBackend = o.WakeOnReports, o.Chooser, o.RetryBackend
-	p.scaling, p.keepsDevices = o.Scaling, o.KeepDevices
+	p.scaling, p.keepsDevices, p.reseat = o.Scaling, o.KeepDevices, o.Reseat
 	p.state.init(c, o.Rounds)
 	p.state.decideBy(&p.stages)
 	p.watchBy(o.Watchers)
@@ -164,8 +167,7 @@ func (p *Pipeline) Run(ctx context.Context, b Backend) error {
 // NowSeconds is the moment of the last round.
 func (p *Pipeline) NowSeconds() float64 { return p.state.view.NowSeconds }
 
-// CurrentComponent is the id of the component that is being asked, and the round: whoever recovers from its panic can name it. Empty
-// between two questions.
+// CurrentComponent is the id of the component that is being asked, empty between two questions, and the round: whoever recovers from its panic can name it.
 func (p *Pipeline) CurrentComponent() (component string, round int) {
 	return p.state.asking, p.state.view.Round
 }
@@ -293,7 +295,7 @@ func (p *Pipeline) allocateTo(ctx context.Context, candidates []Candidate) error
 		if p.plan.Grants, err = c.can.allocate(ctx, c.Policy, &s.view, s.candidates, candidates); err != nil {
 			return s.malfunction(c.ID, "allocate", err)
 		}
-		p.plan.Grants = s.ineligible(p.plan.Grants)
+		p.plan.Grants = s.reservedFirst(s.ineligible(p.plan.Grants))
 		if err := s.checkGrants(c.ID, p.plan.Grants); err != nil {
 			return err
 		}
@@ -315,7 +317,9 @@ func (p *Pipeline) place(ctx context.Context) error {
 	if err := p.settle(ctx); err != nil {
 		return err
 	}
-	p.state.avoid(&p.plan)
+	if p.reseat == nil { // such a backend knows which nodes a job can have, and which it had better not
+		p.state.avoid(&p.plan)
+	}
 	return nil
 }
 
@@ -327,23 +331,24 @@ func (p *Pipeline) seat(ctx context.Context) error {
 	if len(p.plan.Grants) == 0 {
 		return nil
 	}
-	if err := s.ask(ctx, c.ID, c.can.Recoverer, (*mark).forgetSeats, func() error {
+	return s.ask(ctx, c.ID, c.can.Recoverer, (*mark).forgetSeats, func() error {
 		seating, err := c.Policy.Place(ctx, &s.view, p.plan.Grants)
 		if err != nil {
 			return s.malfunction(c.ID, "place", err)
 		}
+		if p.reseat != nil {
+			seating = p.reseat(&s.view, p.plan.Grants, seating)
+		}
 		if p.keepsDevices {
 			s.keepDevices(seating.Placed)
 		}
+		seating = s.keepReserved(seating)
 		p.plan.Placements, s.unseated = seating.Placed, seating.Unseated
 		if err := s.checkSeating(c.ID, p.plan.Grants, seating); err != nil {
 			return err
 		}
 		return p.takeStanding(c.ID, &c.can, 0)
-	}); err != nil {
-		return err
-	}
-	return nil
+	})
 }
 
 func (p *Pipeline) tune(ctx context.Context) error {

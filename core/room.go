@@ -5,10 +5,15 @@ import (
 	"slices"
 )
 
-// headWithRoom is the index of the first refused grant that may take devices of later ones; -1 for none. It is tried once a round, and has waited an interval.
+// makesRoom reports whether refused grants may take devices of later ones.
+func (p *Pipeline) makesRoom() bool {
+	return p.rounds.Settle.MakeRoom && p.stages.Allocation.can.Precedes()
+}
+
+// headWithRoom is the index of the first refused grant that may take devices of later ones; -1 for none. It is tried once a round, and has waited for long enough.
 func (p *Pipeline) headWithRoom() int {
 	s, head := &p.state, -1
-	if !p.rounds.Settle.MakeRoom || !p.stages.Allocation.can.Precedes() {
+	if !p.makesRoom() {
 		return -1
 	}
 	for i := range s.unseated {
@@ -27,10 +32,18 @@ func (p *Pipeline) headWithRoom() int {
 	return -1
 }
 
-// waited reports whether a job has waited for an interval at least.
+// A job waits for so many intervals for each job that it may stop, and an interval is taken to be so long at least: what it stops restarts.
+const (
+	intervalsEach = 3
+	leastInterval = 60 // seconds
+)
+
+// patience is for how many seconds a job waits for each job that it may stop.
+func (s *state) patience() float64 { return intervalsEach * max(s.view.IntervalSeconds, leastInterval) }
+
+// waited reports whether a job has waited for long enough to stop a job, and room may be made for it that was not there before.
 func (s *state) waited(j *Job) bool {
-	since := max(j.SubmitSeconds, j.LastChange)
-	return s.view.NowSeconds-since >= s.view.IntervalSeconds && s.view.NowSeconds > since
+	return s.view.NowSeconds >= max(j.waitsSince()+s.patience(), s.marks[j.ID].roomFrom)
 }
 
 // mayGiveWay reports whether a grant is one to a running job that may lose its devices.
@@ -56,6 +69,7 @@ func (p *Pipeline) makeRoom(ctx context.Context) (found bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	victims = r.worthIt(victims)
 	if err := r.seatWithout(ctx, victims); err != nil {
 		return false, err
 	}
@@ -81,16 +95,40 @@ type roomFor struct {
 	later  []int // indices of those that may give way, the last grant first
 }
 
+// worthIt is those who are to give way, if the job has waited for long enough for each of them; none otherwise, and it is tried again then.
+func (r *roomFor) worthIt(victims []int) []int {
+	s := &r.p.state
+	j := s.view.Jobs[r.grants[r.head].Job]
+	s.marks[j.ID].roomFrom = j.waitsSince() + float64(len(victims))*s.patience()
+	if len(victims) == 0 {
+		s.marks[j.ID].roomFrom = s.view.NowSeconds + s.patience()
+	}
+	if s.view.NowSeconds < s.marks[j.ID].roomFrom {
+		return nil
+	}
+	return victims
+}
+
 // search finds those that give way; none where the grant finds no devices even without all of them.
 func (r *roomFor) search(ctx context.Context) (victims []int, err error) {
 	enough := func(n int) (bool, error) {
 		err := r.seatWithout(ctx, r.later[:n])
 		return r.seated(), err
 	}
-	if all, err := enough(len(r.later)); err != nil || !all {
-		return nil, err
+	many := r.fewestByCount() // are enough in the end
+	few := many - 1           // are too few
+	for {
+		if suffices, err := enough(many); err != nil || suffices {
+			if err != nil {
+				return nil, err
+			}
+			break
+		}
+		if many == len(r.later) {
+			return nil, nil
+		}
+		few, many = many, min(2*many, len(r.later))
 	}
-	few, many := 0, len(r.later) // few are too few, many are enough
 	for few+1 < many {
 		middle := (few + many) / 2
 		suffices, err := enough(middle)
@@ -112,6 +150,21 @@ func (r *roomFor) search(ctx context.Context) (victims []int, err error) {
 		}
 	}
 	return r.later[:many], nil
+}
+
+// fewestByCount is how many of those that may give way hold what the job lacks, counted in devices alone; 1 where parts of them are counted.
+func (r *roomFor) fewestByCount() int {
+	s := &r.p.state
+	if s.occupancy.shares != nil || !s.occupancy.checked {
+		return min(1, len(r.later))
+	}
+	missing := r.grants[r.head].Replicas - s.occupancy.ledger.Total()
+	for n, i := range r.later {
+		if missing -= s.view.Jobs[r.grants[i].Job].Held; missing <= 0 {
+			return n + 1
+		}
+	}
+	return len(r.later)
 }
 
 // seatWithout asks the placer about all grants but some.

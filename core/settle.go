@@ -10,12 +10,17 @@ import (
 // job can have. With the zero value such a grant has used up its part of the count, whoever was stopped for it stays stopped, and what it would have used stays
 // idle.
 type Settling struct {
-	// Passes is how often the allocator is asked in a round at most, each time without those that found no devices the time before; 0 and 1 ask it once and
-	// leave its answer as it is.
+	// Passes is how often the allocator is asked in a round at most, each time without those that found no devices the time before; a pass that seats more
+	// jobs than the one before, or after which others may find devices, does not count. 0 and 1 ask it once and leave its answer as it is.
 	Passes int
 	// MakeRoom lets a grant that finds no devices take those of running jobs that were granted after it, where the allocator is a Precedent.
 	MakeRoom bool
+	// ReserveAfterSeconds is for how long a job waits, while others pass it, before devices are reserved for it; 0 for never.
+	ReserveAfterSeconds float64
 }
+
+// morePasses bounds how many passes of a round do not count.
+const morePasses = 32
 
 // settler is what a round knows about grants that found no devices.
 type settler struct {
@@ -26,6 +31,7 @@ type settler struct {
 	shapes   []Candidate         // waiting jobs that found no devices at their least number, one of each shape
 	tried    map[JobID]bool      // jobs that room was looked for
 	blocked  bool                // a blocking grant found no devices
+	joint    bool                // the allocator proposes seats
 	until    float64             // seconds up to which the answers so far stand, as far as what was seated of them decides
 }
 
@@ -39,7 +45,10 @@ type refusal struct {
 // jobs like it; an elastic one is shown a smaller range, and one that runs what it holds. Behind a refused blocking grant nobody is shown who does not run.
 // Finally a running job without devices goes on where nobody has them, and jobs that were left out get what is idle. Of an allocator asked once, running jobs only.
 func (p *Pipeline) settle(ctx context.Context) error {
-	if p.rounds.Settle.Passes < 2 || len(p.state.unseated) == 0 {
+	if p.rounds.Settle.Passes < 2 {
+		return nil
+	}
+	if len(p.state.unseated)+len(p.state.view.Reserved) == 0 {
 		return nil
 	}
 	r := p.beginSettling()
@@ -53,6 +62,9 @@ func (p *Pipeline) settle(ctx context.Context) error {
 	if err := p.fill(ctx); err != nil {
 		return err
 	}
+	if err := p.reserve(ctx); err != nil {
+		return err
+	}
 	p.keepRefusals()
 	p.standing.UntilSeconds = min(p.standing.UntilSeconds, r.until)
 	return nil
@@ -60,10 +72,10 @@ func (p *Pipeline) settle(ctx context.Context) error {
 
 // improve asks the allocator again as long as that may do better, and no more often than allowed.
 func (p *Pipeline) improve(ctx context.Context) error {
-	r := &p.settler
+	r, counted, seated := &p.settler, 1, len(p.plan.Placements)
 	for pass := 1; p.mayImprove(); pass++ {
 		r.until = p.state.view.NowSeconds // the next round may go on from here
-		if pass == p.rounds.Settle.Passes {
+		if counted == p.rounds.Settle.Passes || pass == p.rounds.Settle.Passes+morePasses {
 			return nil
 		}
 		roomy, err := p.makeRoom(ctx)
@@ -76,8 +88,18 @@ func (p *Pipeline) improve(ctx context.Context) error {
 		if err := p.askAgain(ctx); err != nil {
 			return err
 		}
+		if now := len(p.plan.Placements); now > seated {
+			seated = now
+		} else if !slices.ContainsFunc(p.state.unseated, p.passedOver) && !p.anyOtherFits() {
+			counted++
+		}
 	}
 	return nil
+}
+
+// passedOver reports whether a placer did not look for devices because of a job before, though the allocation has nobody wait behind that.
+func (p *Pipeline) passedOver(v Verdict) bool {
+	return v.Reason == BlockedByEarlier && !p.state.blocked
 }
 
 // beginSettling forgets the round before.
@@ -85,6 +107,7 @@ func (p *Pipeline) beginSettling() (r *settler) {
 	r = &p.settler
 	*r = settler{
 		shown: append(r.shown[:0], p.state.eligible()...), shapes: r.shapes[:0], order: r.order[:0], narrowed: map[JobID]*Response{},
+		joint:   slices.ContainsFunc(p.plan.Grants, func(g Grant) bool { return len(g.Proposed) > 0 }),
 		refused: map[JobID]refusal{}, tried: map[JobID]bool{}, blocked: p.state.blocked, until: p.standing.UntilSeconds,
 	}
 	return r
@@ -93,7 +116,7 @@ func (p *Pipeline) beginSettling() (r *settler) {
 // mayImprove reports whether asking again may do better: a grant was refused, and either somebody loses devices, or some are idle while somebody could be
 // granted fewer or was granted none.
 func (p *Pipeline) mayImprove() bool {
-	s, r := &p.state, &p.settler
+	s := &p.state
 	if len(s.unseated) == 0 {
 		return false
 	}
@@ -101,9 +124,62 @@ func (p *Pipeline) mayImprove() bool {
 		return true
 	}
 	mayGo := func(v Verdict) bool { // with fewer replicas, or without those that the placer stopped at
-		return p.plan.Grants[s.marks[v.Job].grant].Replicas > s.responses[v.Job].MinReplicas || v.Reason == BlockedByEarlier && !s.blocked
+		return p.plan.Grants[s.marks[v.Job].grant].Replicas > s.responses[v.Job].MinReplicas || p.passedOver(v)
 	}
-	return s.anyIdle(p.plan.Placements) && (len(p.plan.Grants) < len(r.shown) || slices.ContainsFunc(s.unseated, mayGo))
+	return s.anyIdle(p.plan.Placements) && (p.anyOtherFits() || slices.ContainsFunc(s.unseated, mayGo))
+}
+
+// anyOtherFits reports whether a job that was granted nothing, and is like none that found no devices, may find some, as far as a count of what is idle shows.
+func (p *Pipeline) anyOtherFits() bool {
+	s, r := &p.state, &p.settler
+	s.countIdle()
+	for i := range r.shown {
+		if c := &r.shown[i]; c.State == Waiting && s.marks[c.ID].granted != s.view.Round && !r.knows(c) && s.mayFit(c, c.Response.MinReplicas) {
+			return true
+		}
+	}
+	return false
+}
+
+// countIdle counts the devices that are left, by type, where nothing else is counted.
+func (s *state) countIdle() {
+	s.idle = append(s.idle[:0], make([]int, len(s.view.Cluster.Accelerators))...)
+	if s.occupancy.shares != nil {
+		return
+	}
+	for i := range s.view.Cluster.Nodes {
+		n := NodeID(i)
+		s.idle[s.view.Cluster.Nodes[i].Accelerator] += (s.occupancy.ledger.FreeDevices(n) &^ s.view.ReservedFrom(-1, n)).Count()
+	}
+}
+
+// mayFit reports whether what countIdle counted may be enough for so many replicas of a job: it is not where it reports false.
+func (s *state) mayFit(c *Candidate, replicas int) bool {
+	cluster, all := s.view.Cluster, 0
+	if of := s.occupancy.shares; of != nil {
+		for i := range cluster.Nodes {
+			n := &cluster.Nodes[i]
+			if !c.Accepts(cluster, n.Accelerator) || !of.FitsAt(c.JobSpec, n.ID, 1) {
+				continue
+			}
+			for device := range n.Devices {
+				if of.FitsOn(c.JobSpec, n.ID, device) {
+					if all++; all >= replicas {
+						return true
+					}
+				}
+			}
+		}
+		return false
+	}
+	for t, n := range s.idle {
+		if n > 0 && c.Accepts(cluster, AcceleratorID(t)) {
+			if all += n; n >= replicas || c.MixesTypes && all >= replicas {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // anyIdle reports whether devices are left by placements, as far as a count shows.
@@ -111,11 +187,14 @@ func (s *state) anyIdle(placed []Placement) bool {
 	if s.view.Cluster.Sharing != Exclusive {
 		return true // parts of them may be
 	}
-	used := 0
+	left := s.view.Devices
 	for i := range placed {
-		used += Replicas(placed[i].Seats)
+		left -= Replicas(placed[i].Seats)
 	}
-	return used < s.view.Devices
+	for _, r := range s.view.Reserved {
+		left -= (r.Devices & s.occupancy.ledger.FreeDevices(r.Node)).Count()
+	}
+	return left > 0
 }
 
 // leaveOutRefused decides whom the allocator is asked about next: those of before without the refused ones.
@@ -134,7 +213,7 @@ func (p *Pipeline) leaveOutRefused() {
 			continue // by one that is left out
 		}
 		p.leaveOut(*v)
-		if c := s.candidate(v.Job); waits && !r.knows(c) {
+		if c := s.candidate(v.Job); waits && v.By == p.stages.Placement.ID && !r.knows(c) { // others like it may be where it cannot
 			r.shapes = append(r.shapes, *c)
 		}
 	}
@@ -268,33 +347,51 @@ func (p *Pipeline) goesOn(j *Job) bool {
 	return true
 }
 
-// fill seats those that were left out on devices that are idle in the end, unless the placer would move or stop anybody for that.
+// fill seats those that were left out on devices that are idle in the end, and the job for which what is idle is reserved, unless the placer would move or stop
+// anybody for that.
 func (p *Pipeline) fill(ctx context.Context) error {
-	s, r := &p.state, &p.settler
-	grants, before, stays := slices.Clone(p.plan.Grants), len(p.plan.Grants), p.staying()
-	for _, id := range r.order {
-		if left, out := r.refused[id]; out && s.view.Jobs[id].State == Waiting && s.marks[id].granted != s.view.Round {
-			grants = append(grants, left.grant)
-		}
-	}
-	if r.blocked || len(grants) == before || !s.anyIdle(p.plan.Placements) {
+	before, stays := p.plan.Grants, p.staying()
+	grants := p.leftOutThatMayFit()
+	if len(grants) == 0 {
 		return nil
 	}
 	var placed []JobID
 	for i := range p.plan.Placements {
 		placed = append(placed, p.plan.Placements[i].Job)
 	}
-	if err := p.seatThese(ctx, grants); err != nil {
+	before = slices.Clone(before)
+	if err := p.seatThese(ctx, slices.Concat(before, grants)); err != nil {
 		return err
 	}
-	if p.staying() >= stays && !slices.ContainsFunc(placed, func(id JobID) bool { return s.marks[id].placed != s.view.Round }) {
+	if p.staying() >= stays && !slices.ContainsFunc(placed, func(id JobID) bool { return p.state.marks[id].placed != p.state.view.Round }) {
 		return nil
 	}
-	if err := p.seatThese(ctx, grants[:before]); err != nil {
+	if err := p.seatThese(ctx, before); err != nil {
 		return err
 	}
 	p.goOnWhereTheyAre()
 	return nil
+}
+
+// leftOutThatMayFit are the grants of waiting jobs that were left out, and may find devices, as far as a count of what is idle shows.
+func (p *Pipeline) leftOutThatMayFit() (grants []Grant) {
+	s, r := &p.state, &p.settler
+	if r.blocked || !s.occupancy.checked {
+		return nil
+	}
+	s.countIdle()
+	waits := func(id JobID) bool { return s.view.Jobs[id].State == Waiting && s.marks[id].granted != s.view.Round }
+	head := JobID(-1)
+	if of := s.view.Reserved; len(of) > 0 && waits(of[0].Job) && s.allIdle(of) {
+		head = of[0].Job
+		grants = append(grants, Grant{Job: head, Accelerator: AnyAccelerator, Replicas: reservedDevices(of)})
+	}
+	for _, id := range r.order {
+		if left, out := r.refused[id]; out && id != head && waits(id) && s.mayFit(s.candidate(id), left.grant.Replicas) {
+			grants = append(grants, left.grant)
+		}
+	}
+	return grants
 }
 
 // staying is how many running jobs the last answer leaves where they are.

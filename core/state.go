@@ -43,6 +43,7 @@ type state struct {
 	retries   retries
 	shares    map[JobID]*JobSpec // those that ask for parts of devices, as they were submitted, until their ends
 	occupancy occupancy
+	idle      []int          // scratch: devices that are left by type
 	together  map[int][]Seat // scratch: of the groups of a round
 	missing   missing
 	pools     pools
@@ -60,6 +61,7 @@ type mark struct {
 	replicas                                                                       int // granted
 
 	held      bool    // a reviewer holds it back
+	roomFrom  float64 // when room is to be made for it: it was tried before
 	nodesTold bool    // the job knows which devices it misses
 	expected  float64 // when nodes come, as its last verdict said
 }

@@ -23,6 +23,8 @@ type View struct {
 	Changed []JobID
 	// HealthChanges counts how often the health of a node changed.
 	HealthChanges int
+	// Reserved lists devices that are kept for a job that waited for long, by node; all are of one job. Nobody else gets new seats on them, whatever a placer answers.
+	Reserved []Reservation
 
 	journal  journal
 	unpinned bool // no pinned job was submitted

@@ -459,7 +459,7 @@ func TestHistoryThatCannotBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases := map[string]struct{ path, want string }{
-		"a folder":          {dir, "history_path: \"" + dir + "\" is not a file"},
+		"a folder":          {dir, "read the history: open " + dir + ": is a directory"},
 		"no folder":         {filepath.Join(dir, "missing", "h.yaml"), `history_path: there is no folder "` + filepath.Join(dir, "missing") + `" to write "h.yaml" to`},
 		"a file for folder": {filepath.Join(unreadable, "h.yaml"), `history_path: there is no folder "` + unreadable + `" to write "h.yaml" to`},
 		"unreadable":        {unreadable, "read the history: open " + unreadable + ": permission denied"},

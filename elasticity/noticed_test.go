@@ -15,6 +15,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/goodput"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // A history that knows nothing is told when the run begins, and one that does is not.
@@ -219,7 +220,7 @@ func TestTheLargestHistory(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(path, mostBytes); err != nil {
+	if err := os.Truncate(path, inputfile.Document); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := readPool(path); err == nil || strings.Contains(err.Error(), "MiB") {

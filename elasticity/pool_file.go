@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 	"github.com/quartet-sched/quartet/internal/yamlpos"
 )
 
@@ -83,27 +84,14 @@ func (f poolFile) Validate() error {
 	return errors.Join(problems...)
 }
 
-// mostBytes is more than any pool that is written.
-const mostBytes = 64 << 20
-
 // readPool reads a pool, and says what is to be known of it: one that does not exist, or is an empty file, is empty. Every
 // problem of the file is reported at once.
 func readPool(path string) (p *pool, note string, err error) {
 	p = newPool()
-	info, err := os.Stat(path)
+	text, err := inputfile.Read(path, inputfile.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, "there is no such file yet", nil
 	}
-	if err != nil {
-		return nil, "", fmt.Errorf("read the history: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, "", fmt.Errorf("history_path: %q is not a file", path)
-	}
-	if info.Size() > mostBytes {
-		return nil, "", fmt.Errorf("history_path: %q has %d MiB, and no history has more than %d: name another file", path, info.Size()>>20, mostBytes>>20)
-	}
-	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, "", fmt.Errorf("read the history: %w", err)
 	}

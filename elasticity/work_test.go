@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 func finished(works ...float64) (list []ending) {
@@ -154,10 +155,10 @@ func TestHugeHistory(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(path, mostBytes+1); err != nil {
+	if err := os.Truncate(path, inputfile.Document+1); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := readPool(path); err == nil || !strings.Contains(err.Error(), "has 64 MiB, and no history has more than 64: name another file") {
+	if _, _, err := readPool(path); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
 		t.Errorf("reads a pool of 64 MiB and a byte: error %v", err)
 	}
 }

@@ -11,10 +11,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // remoteScheme is that of a scheduler on another machine.
@@ -54,7 +55,7 @@ func authorities(pem string) (*x509.CertPool, error) {
 
 // readToken is the content of a file without the blanks around it.
 func readToken(path string) (string, error) {
-	file, err := os.Open(path)
+	file, err := inputfile.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("read token: %w", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // FinalReportFile is the name of the file in the rendezvous folder of a run in which rank 0 leaves its final report when it ends:
@@ -16,7 +18,7 @@ const FinalReportFile = ".quartet-last-words"
 
 // FinalReport returns the final report in the rendezvous folder of a run, and whether there is one that can be read.
 func FinalReport(rendezvous string) (report FromJob, left bool, err error) {
-	f, err := os.Open(filepath.Join(rendezvous, FinalReportFile))
+	f, err := inputfile.Open(filepath.Join(rendezvous, FinalReportFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return report, false, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // TLSFiles are what one side shows to the other, and the authority that must have signed what the other side shows.
@@ -26,12 +27,12 @@ func (f TLSFiles) load() (tls.Certificate, *x509.CertPool, error) {
 			Position: core.Position{File: f.Key}, Summary: "every user may read this key: anyone who did can give orders", Hint: "make a new one, and chmod o= it",
 		})
 	}
-	pair, err := tls.LoadX509KeyPair(f.Certificate, f.Key)
+	pair, err := keyPair(f.Certificate, f.Key)
 	if err != nil {
 		wrong(f.Certificate, fmt.Errorf("read certificate with key %q: %w", f.Key, err))
 	}
 	pool := x509.NewCertPool()
-	text, err := os.ReadFile(f.Authority)
+	text, err := inputfile.Read(f.Authority, inputfile.Document)
 	switch {
 	case err != nil:
 		wrong(f.Authority, fmt.Errorf("read authority: %w", err))
@@ -39,6 +40,19 @@ func (f TLSFiles) load() (tls.Certificate, *x509.CertPool, error) {
 		wrong(f.Authority, errors.New("read authority: no certificate in PEM"))
 	}
 	return pair, pool, found.Err()
+}
+
+// keyPair is tls.LoadX509KeyPair, of regular files.
+func keyPair(certificate, key string) (tls.Certificate, error) {
+	certified, err := inputfile.Read(certificate, inputfile.Document)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	secret, err := inputfile.Read(key, inputfile.Document)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(certified, secret)
 }
 
 func (f TLSFiles) server() (*tls.Config, error) {

@@ -11,10 +11,10 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // given tries trials that are told: in the config, or in a CSV file with one column for each hyper-parameter, whose first line names them. It ends with them.
@@ -109,7 +109,7 @@ func newGiven(c ListConfig, space Space) (Search, error) {
 		g.list = trials
 		return g, problems.Err()
 	}
-	text, err := os.ReadFile(c.Path)
+	text, err := inputfile.Read(c.Path, inputfile.Document)
 	if err != nil {
 		if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 			err = pathError.Err

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // Exchange is one call of a search with its answer: it was asked for trials, or else it got results.
@@ -203,7 +205,7 @@ type record struct {
 
 // openRecord makes a record, or reads one. A last line that was not written to its end never was.
 func openRecord(path string, identity []byte, seed uint64) (_ *record, past []Exchange, err error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := inputfile.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, nil, err
 	}

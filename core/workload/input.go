@@ -10,9 +10,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 	"github.com/quartet-sched/quartet/internal/interrupt"
 )
 
@@ -59,7 +59,7 @@ type input struct {
 }
 
 func openInput(ctx context.Context, path string) (*input, error) {
-	disk, err := interrupt.Call(ctx, func() ([]byte, error) { return os.ReadFile(path) })
+	disk, err := interrupt.Call(ctx, func() ([]byte, error) { return inputfile.Read(path, inputfile.Table) })
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func newInput(path string, disk []byte) (*input, error) {
 		if err != nil {
 			return nil, cannotRead(path, cutShort(err))
 		}
-		in.Reader = gunzipped{content}
+		in.Reader = &gunzipped{content, inputfile.Table}
 	} else {
 		in.lines = bytes.Count(disk, []byte("\n"))
 	}
@@ -86,10 +86,16 @@ func newInput(path string, disk []byte) (*input, error) {
 }
 
 // gunzipped is decompressed content whose end may be missing.
-type gunzipped struct{ content io.Reader }
+type gunzipped struct {
+	content io.Reader
+	left    int64 // bytes that may follow
+}
 
-func (g gunzipped) Read(p []byte) (int, error) {
+func (g *gunzipped) Read(p []byte) (int, error) {
 	n, err := g.content.Read(p)
+	if g.left -= int64(n); g.left < 0 {
+		return 0, fmt.Errorf("the file holds more than %d MiB, decompressed", inputfile.Table>>20)
+	}
 	if err == io.EOF {
 		return n, err
 	}

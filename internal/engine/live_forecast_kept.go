@@ -11,6 +11,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/twin"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // What a run teaches about how good its forecasts are is kept beside its state: a scheduler that resumes the run sees its rounds again, but not what was forecast in
@@ -42,7 +43,7 @@ type keptCalibration struct {
 
 // take takes up what was kept. Whatever is wrong with it, forecasts then begin anew.
 func (k *calibrationFile) take(f *twin.Forecaster) {
-	text, err := os.ReadFile(k.path)
+	text, err := inputfile.Read(k.path, inputfile.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // ManifestSchema names the form of a manifest. It changes when a field changes its meaning or goes away.
@@ -53,7 +54,7 @@ func digestsOf(inputs []workload.Input) []Digest {
 // LoadManifest reads the manifest of any run of this or an older program, be it one that failed or was interrupted. ReadManifest
 // reads that of one that can be repeated.
 func LoadManifest(path string) (*Manifest, error) {
-	data, err := os.ReadFile(path)
+	data, err := inputfile.Read(path, inputfile.Document)
 	if err != nil {
 		return nil, err
 	}

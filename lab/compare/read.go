@@ -18,6 +18,7 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 	"github.com/quartet-sched/quartet/lab/study"
 )
 
@@ -188,7 +189,7 @@ func readRun(dir string, o Options) (*Run, error) {
 }
 
 func readSummary(path string) (*metrics.Summary, error) {
-	text, err := os.ReadFile(path)
+	text, err := inputfile.Read(path, inputfile.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, problem(path, "is not there", "the folder of a run holds it; run it again")
 	}
@@ -209,7 +210,7 @@ func readSummary(path string) (*metrics.Summary, error) {
 func (r *Run) readJobs(dir string, m *quartet.Manifest) error {
 	path := filepath.Join(dir, jobsFile)
 	at := slices.IndexFunc(m.Outputs, func(d quartet.Digest) bool { return d.File == jobsFile })
-	text, err := os.ReadFile(path)
+	text, err := inputfile.Read(path, inputfile.Table)
 	if errors.Is(err, fs.ErrNotExist) && at < 0 {
 		return nil // output.write leaves it out
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/timeline"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // Run is what the files of a run hold about its timeline.
@@ -48,7 +49,7 @@ func Load(dir string) (*Run, error) {
 		{"usage.csv", func(in io.Reader, path string) (err error) { r.Usage, err = timeline.ReadUsage(in, path); return err }, true},
 	} {
 		path := filepath.Join(dir, f.file)
-		in, err := os.Open(path)
+		in, err := inputfile.Open(path)
 		if errors.Is(err, fs.ErrNotExist) && f.optional {
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // A Run is what the files in the folder of a run hold.
@@ -127,7 +128,7 @@ func ReadRun(dir string) (*Run, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s is no folder of a run", dir)
 	}
-	return readRun(os.DirFS(dir), dir, nil)
+	return readRun(inputfile.Folder(dir), dir, nil)
 }
 
 // ReadRunFS is ReadRun of a file system that holds the files of one run.

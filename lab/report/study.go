@@ -18,6 +18,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/stats"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // A Study is what the tables of a study hold.
@@ -48,7 +49,7 @@ func IsStudy(dir string) bool {
 }
 
 // ReadStudy reads the folder of a study. Files that are missing or broken are reported on the page; without runs.csv there is none.
-func ReadStudy(dir string) (*Study, error) { return ReadStudyFS(os.DirFS(dir), dir) }
+func ReadStudy(dir string) (*Study, error) { return ReadStudyFS(inputfile.Folder(dir), dir) }
 
 // ReadStudyFS is ReadStudy of a file system that holds the files of one study.
 func ReadStudyFS(files fs.FS, dir string) (*Study, error) {

@@ -9,12 +9,12 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"os"
 	"path"
 	"strconv"
 	"strings"
 
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // SoFar is what the scheduler of an unfinished run knows about it, besides what is in its folder.
@@ -25,10 +25,12 @@ type SoFar struct {
 }
 
 // ReadRunSoFar is ReadRun of an unfinished run. What its scheduler did not answer is read as of a run that was killed.
-func ReadRunSoFar(dir string, told *SoFar) (*Run, error) { return readRun(os.DirFS(dir), dir, told) }
+func ReadRunSoFar(dir string, told *SoFar) (*Run, error) {
+	return readRun(inputfile.Folder(dir), dir, told)
+}
 
 // GoesOn reports whether a folder holds files that a run has not given their names yet: it goes on, or was killed.
-func GoesOn(dir string) bool { return len(unnamed(os.DirFS(dir))) > 0 }
+func GoesOn(dir string) bool { return len(unnamed(inputfile.Folder(dir))) > 0 }
 
 // The files of a run, which have other names until it has ended.
 var runFiles = [...]string{
@@ -88,6 +90,13 @@ func (r *Run) open(files fs.FS, told *SoFar) source {
 		r.Problems = append(r.Problems, capital(told.Trouble)+".")
 	}
 	return from
+}
+
+// OpenFile opens a file of the run in a folder, such as decisions.jsonl. That of a run that has not ended, or was killed, is read up to its last whole
+// line. The error is fs.ErrNotExist where there is none, or nothing in it yet.
+func OpenFile(dir, name string) (io.ReadCloser, error) {
+	files := inputfile.Folder(dir)
+	return new(Run).open(files, nil).open(name)
 }
 
 func capital(text string) string {

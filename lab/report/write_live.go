@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // An Entry is a run or a study in the list of a folder.
@@ -96,7 +97,7 @@ func (r *Run) hasPlugins() bool {
 
 // FactsOf reads of a run what an index shows, from its summary alone.
 func FactsOf(dir string) [4]string {
-	f, err := os.Open(filepath.Join(dir, "summary.json"))
+	f, err := inputfile.Open(filepath.Join(dir, "summary.json"))
 	if err != nil {
 		return [4]string{}
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // Kept is what the folder of a study holds: the runs of its table, each with what is kept of it.
@@ -36,7 +37,7 @@ type KeptRun struct {
 
 // ReadKept reads the folder of a study. It refuses one whose tables and records do not belong together.
 func ReadKept(dir string) (*Kept, error) {
-	text, err := os.ReadFile(filepath.Join(dir, StudyFile))
+	text, err := inputfile.Read(filepath.Join(dir, StudyFile), inputfile.Document)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func ReadKept(dir string) (*Kept, error) {
 		return nil, err
 	}
 	k := &Kept{Study: s, store: &store{dir: dir}}
-	table, err := os.ReadFile(filepath.Join(dir, RunsFile))
+	table, err := inputfile.Read(filepath.Join(dir, RunsFile), inputfile.Table)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +118,7 @@ func (k *Kept) Jobs(r *KeptRun) ([]metrics.Job, error) {
 
 // jobs are the kept rows of a run.
 func (s *store) jobs(hash string) ([]metrics.Job, error) {
-	f, err := os.Open(s.tablePath(hash, jobsTable))
+	f, err := inputfile.Open(s.tablePath(hash, jobsTable))
 	if err != nil {
 		return nil, err
 	}

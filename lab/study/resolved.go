@@ -11,6 +11,7 @@ import (
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // Locate finds the config files of a study, beside the study file or where the process runs, unless they are embedded.
@@ -41,7 +42,7 @@ func (s *Study) writeResolved(dir string) error {
 		return err
 	}
 	path := filepath.Join(dir, StudyFile)
-	if earlier, err := os.ReadFile(path); err == nil && slices.Equal(earlier, text) {
+	if earlier, err := inputfile.Read(path, inputfile.Document); err == nil && slices.Equal(earlier, text) {
 		return nil
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // The outcomes of a run in the tables.
@@ -77,7 +78,7 @@ func (r *Record) tables() []string {
 
 // read returns what is kept of a run; nil when nothing is, or what cannot be used.
 func (s *store) read(hash string) *Record {
-	text, err := os.ReadFile(s.path(hash))
+	text, err := inputfile.Read(s.path(hash), inputfile.Document)
 	if err != nil {
 		return nil
 	}
@@ -115,7 +116,7 @@ func (s *store) digest(path string) string {
 }
 
 func digestOf(path string) string {
-	f, err := os.Open(path)
+	f, err := inputfile.Open(path)
 	if err != nil {
 		return ""
 	}
@@ -276,7 +277,7 @@ func (s *store) take(from *store, hash string) (bool, error) {
 	}
 	if r.Outcome != Failed {
 		for _, name := range r.tables() {
-			rows, err := os.ReadFile(from.tablePath(hash, name))
+			rows, err := inputfile.Read(from.tablePath(hash, name), inputfile.Table)
 			if errors.Is(err, fs.ErrNotExist) {
 				return false, nil
 			}
@@ -288,7 +289,7 @@ func (s *store) take(from *store, hash string) (bool, error) {
 			}
 		}
 	}
-	text, err := os.ReadFile(from.path(hash))
+	text, err := inputfile.Read(from.path(hash), inputfile.Document)
 	if err != nil {
 		return false, err
 	}

@@ -7,10 +7,11 @@ import (
 	"errors"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // The files of a study.
@@ -165,7 +166,7 @@ func (r *Result) join(kept *store, name, header, path string) error {
 				continue
 			}
 			written[row.Run.Hash] = true
-			f, err := os.Open(kept.tablePath(row.Run.Hash, name))
+			f, err := inputfile.Open(kept.tablePath(row.Run.Hash, name))
 			if err != nil {
 				return err
 			}

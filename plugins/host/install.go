@@ -11,13 +11,18 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
 // Install starts a plugin to read its description, copies it into a folder, and records it in the folder's lock, in place of another
 // version of it. reserved reports the component ids that a plugin cannot have. Every user who can write the folder decides what runs.
 func Install(ctx context.Context, b Binary, folder string, reserved func(id string) bool) (Installed, error) {
-	sum, err := HashFile(b.Path)
+	err := checkExecutable(b.Path)
+	var sum string
+	if err == nil {
+		sum, err = HashFile(b.Path)
+	}
 	if err != nil {
 		return Installed{}, fmt.Errorf("install plugin: %w", err)
 	}
@@ -64,7 +69,7 @@ func (p Installed) copyFrom(path string) error {
 	if err := os.MkdirAll(p.Folder, 0o755); err != nil {
 		return err
 	}
-	source, err := os.Open(path)
+	source, err := inputfile.Open(path)
 	if err != nil {
 		return err
 	}

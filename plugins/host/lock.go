@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 	"github.com/quartet-sched/quartet/internal/yamlpos"
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
@@ -77,7 +77,7 @@ func fits(name string, form *regexp.Regexp) bool {
 func ReadLock(folder string) (Lock, error) {
 	path := filepath.Join(folder, LockFile)
 	lock := Lock{Version: lockVersion}
-	data, err := os.ReadFile(path)
+	data, err := inputfile.Read(path, inputfile.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return lock, nil
 	}

@@ -4,10 +4,11 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 var moduleNotFound = regexp.MustCompile(`^ModuleNotFoundError: No module named '([^']+)'`)
@@ -34,7 +35,7 @@ func howToInstall(module, python string) string {
 // interpreterOf is the program that runs a script, by its first line.
 func interpreterOf(script string) string {
 	const usual = "python3"
-	f, err := os.Open(script)
+	f, err := inputfile.Open(script)
 	if err != nil {
 		return usual
 	}

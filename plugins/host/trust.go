@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // verify refuses a file that cannot be started and, of an installed plugin, one that is not what was installed or that
@@ -36,12 +38,12 @@ func (b Binary) verify() error {
 }
 
 func checkExecutable(path string) error {
+	if err := inputfile.Regular(path); err != nil {
+		return err
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a file", path)
 	}
 	if info.Mode().Perm()&0o111 == 0 {
 		return fmt.Errorf("%s is not executable; chmod +x it", path)
@@ -89,16 +91,21 @@ func fileOwner(info os.FileInfo) (user uint32, known bool) {
 // trusted reports whether we may run what belongs to a user: ourselves, or root.
 func trusted(owner uint32, us int) bool { return owner == 0 || int(owner) == us }
 
-// HashFile returns the sha256 of a file, in hex.
+// mostBytes is more than any plugin has.
+const mostBytes = 1 << 30
+
+// HashFile returns the sha256 of the file of a plugin, in hex.
 func HashFile(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := inputfile.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	if n, err := io.Copy(h, io.LimitReader(f, mostBytes+1)); err != nil {
 		return "", err
+	} else if n > mostBytes {
+		return "", fmt.Errorf("%s is larger than %d MiB", path, mostBytes>>20)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // quartetModule is the module that plugins in Go require.
@@ -55,7 +57,7 @@ func RequiredVersion(program string) string {
 
 // relativeCheckout returns the path from the folder of a plugin to a checkout of Quartet, as a replace directive writes it.
 func relativeCheckout(dir, checkout string) (string, error) {
-	module, err := os.ReadFile(filepath.Join(checkout, "go.mod"))
+	module, err := inputfile.Read(filepath.Join(checkout, "go.mod"), inputfile.Document)
 	if err != nil {
 		return "", fmt.Errorf("read the checkout: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/quartet-sched/quartet/cmd/internal/cluster"
 	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 	"github.com/quartet-sched/quartet/internal/interrupt"
 )
 
@@ -49,7 +49,7 @@ func (a *App) LoadConfig(ctx context.Context, o configs.Options) (*configs.Confi
 	o.Env, o.Outside = env.Lookup, a.Outside(ctx)
 	o.Stdin = func() ([]byte, error) { return a.ReadStdin(ctx) }
 	o.ReadFile = func(name string) ([]byte, error) {
-		return interrupt.Call(ctx, func() ([]byte, error) { return os.ReadFile(name) })
+		return interrupt.Call(ctx, func() ([]byte, error) { return inputfile.Read(name, inputfile.Document) })
 	}
 	a.holding = true
 	config, err := configs.Load(a.Catalog(), o)
@@ -69,14 +69,11 @@ func (a *App) LoadConfig(ctx context.Context, o configs.Options) (*configs.Confi
 func (a *App) ReadStdin(ctx context.Context) ([]byte, error) {
 	if a.stdinText == nil && a.stdinErr == nil {
 		a.stdinText, a.stdinErr = interrupt.Call(ctx, func() ([]byte, error) {
-			return io.ReadAll(io.LimitReader(os.Stdin, maxStdin))
+			return inputfile.All(os.Stdin, inputfile.Document)
 		})
 	}
 	return a.stdinText, a.stdinErr
 }
-
-// maxStdin bounds a config that is given on standard input.
-const maxStdin = 16 << 20
 
 // CompleteConfigs completes -f to the embedded configs, and where none fits to files.
 func CompleteConfigs(c *cobra.Command) {

@@ -52,8 +52,10 @@ const (
 
 // Open finds the cluster in the kubeconfig. It asks nobody.
 func Open(a Access, o Options) (*Cluster, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = a.Kubeconfig
+	rules, err := kubeclient.LoadingRules(a.Kubeconfig)
+	if err != nil {
+		return nil, problem("--kubeconfig", err.Error(), "")
+	}
 	files := strings.Join(rules.GetLoadingPrecedence(), string(os.PathListSeparator))
 	config, err := rules.Load()
 	if err != nil {
@@ -88,8 +90,10 @@ func Open(a Access, o Options) (*Cluster, error) {
 
 // Contexts lists the contexts of a kubeconfig; none where it cannot be read.
 func Contexts(kubeconfig string) []string {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
+	rules, err := kubeclient.LoadingRules(kubeconfig)
+	if err != nil {
+		return nil
+	}
 	config, err := rules.Load()
 	if err != nil {
 		return nil

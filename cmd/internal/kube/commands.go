@@ -14,6 +14,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/manifests"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // app is one invocation, with the commands of this package as methods.
@@ -93,7 +94,7 @@ writes a folder instead, whose overlays and values have these options.`,
 			return a.writeTree(chart, files, err)
 		}
 		if config != "" {
-			text, err := os.ReadFile(config)
+			text, err := inputfile.Read(config, inputfile.Document)
 			if err != nil {
 				return cli.Problem(config, "cannot be read: "+errors.Unwrap(err).Error(), "")
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // reloading is a run whose config may change while it goes on.
@@ -113,7 +114,7 @@ func followFiles(files []string) *followed {
 }
 
 func contentOf(file string) content {
-	text, err := os.ReadFile(file)
+	text, err := inputfile.Read(file, inputfile.Document)
 	if err != nil {
 		return content{}
 	}

@@ -2,13 +2,17 @@ package operate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quartet-sched/quartet/cmd/internal/cli"
 	"github.com/quartet-sched/quartet/cmd/internal/cluster"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 func (a *app) submitCommand() *cobra.Command {
@@ -20,7 +24,7 @@ func (a *app) submitCommand() *cobra.Command {
 "-" reads standard input. Jobs run in the working folder of this command, unless they say otherwise.
 Their "submit" counts from now. A note lists jobs that need more devices than there are.`,
 		Example: "  quartet submit jobs.yaml\n  generate-jobs | quartet submit -",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cobra.MatchAll(cobra.MinimumNArgs(1), areFiles),
 	}
 	c.Flags().StringVar(&f.Image, "image", "", "image that the jobs of job files run on Kubernetes")
 	return f.operation(c, func(ctx context.Context, client cluster.Orders, args []string) error {
@@ -47,6 +51,17 @@ Their "submit" counts from now. A note lists jobs that need more devices than th
 			return failed
 		}
 		return err
+	})
+}
+
+// areFiles refuses what can be no job file, before a scheduler is waited for. A file that is missing is reported beside the jobs of the
+// others.
+func areFiles(_ *cobra.Command, names []string) error {
+	return each(names, func(name string) error {
+		if err := inputfile.Regular(name); name != "-" && err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return cli.Problem(name, "cannot be read: "+errors.Unwrap(err).Error(), "")
+		}
+		return nil
 	})
 }
 

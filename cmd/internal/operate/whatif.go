@@ -164,6 +164,9 @@ const mostAdded = 10_000
 // whatIf compares two futures of a run.
 func (a *app) whatIf(c *cobra.Command, f *whatIfFlags) error {
 	change, found := f.change(c, a)
+	if len(found) > 0 {
+		f.patience = 0 // it is refused in any case
+	}
 	o, more := f.forecasting(c)
 	found = append(found, more...)
 	by := twinning{named: f.drained(&found)}

@@ -3,7 +3,6 @@ package plugin
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +12,7 @@ import (
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 	"github.com/quartet-sched/quartet/plugins/host"
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
 )
@@ -114,7 +114,7 @@ func readSettings(path string) (map[string]any, error) {
 	if path == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := inputfile.Read(path, inputfile.Document)
 	if err != nil {
 		return nil, cli.Problem(path, err.Error(), "")
 	}

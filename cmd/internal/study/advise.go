@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/quartet-sched/quartet/cmd/internal/cli"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 	"github.com/quartet-sched/quartet/lab/advise"
 	"github.com/quartet-sched/quartet/lab/study"
 )
@@ -217,7 +217,7 @@ func (f *adviseFlags) choose(o *advise.Options) error {
 			o.Named = append(o.Named, value)
 			continue
 		}
-		text, err := os.ReadFile(value)
+		text, err := inputfile.Read(value, inputfile.Document)
 		var form struct {
 			Axes map[string]any `yaml:"axes"`
 		}

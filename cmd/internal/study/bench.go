@@ -25,6 +25,7 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/stats"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 	"github.com/quartet-sched/quartet/internal/interrupt"
 	"github.com/quartet-sched/quartet/lab/report"
 	"github.com/quartet-sched/quartet/lab/study"
@@ -133,7 +134,7 @@ func (a *app) readStudy(ctx context.Context, path, name string) (*study.Study, e
 		path = "stdin"
 		text, err = a.ReadStdin(ctx)
 	} else {
-		text, err = interrupt.Call(ctx, func() ([]byte, error) { return os.ReadFile(path) })
+		text, err = interrupt.Call(ctx, func() ([]byte, error) { return inputfile.Read(path, inputfile.Document) })
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		if embedded, missing := configs.Study(named); missing == nil {
@@ -142,7 +143,11 @@ func (a *app) readStudy(ctx context.Context, path, name string) (*study.Study, e
 		}
 	}
 	if pathError, ok := errors.AsType[*os.PathError](err); ok {
-		return nil, cli.Problem(path, "cannot read the study: "+pathError.Err.Error(), studyHint(named))
+		hint := ""
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = studyHint(named)
+		}
+		return nil, cli.Problem(path, "cannot read the study: "+pathError.Err.Error(), hint)
 	} else if err != nil {
 		return nil, err
 	}
@@ -239,7 +244,7 @@ func buildIdentity() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	f, err := os.Open(path)
+	f, err := inputfile.Open(path)
 	if err != nil {
 		return "", err
 	}

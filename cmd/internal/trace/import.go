@@ -19,6 +19,7 @@ import (
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload/exchange"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 	"github.com/quartet-sched/quartet/internal/interrupt"
 )
 
@@ -163,7 +164,7 @@ func (a *app) openLog(ctx context.Context, path string) (io.ReadCloser, error) {
 	if path == "-" {
 		return io.NopCloser(os.Stdin), nil
 	}
-	file, err := interrupt.Call(ctx, func() (*os.File, error) { return os.Open(path) })
+	file, err := interrupt.Call(ctx, func() (*os.File, error) { return inputfile.Open(path) })
 	if err != nil {
 		if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 			err = pathError.Err

@@ -15,9 +15,11 @@ import (
 
 // restConfig says how to reach the cluster.
 func restConfig(c *Config) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.Kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
+	var config *rest.Config
+	rules, err := kubeclient.LoadingRules(c.Kubeconfig)
+	if err == nil {
+		config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
+	}
 	if err != nil {
 		return nil, core.Diagnostics{{
 			Path: "backend.config", Summary: fmt.Sprintf("no cluster to reach: %v", err),

@@ -26,6 +26,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // The files of the certificate by which agents know the scheduler, as cert-manager names them.
@@ -96,7 +97,7 @@ func keyOf(uid types.UID, run int64) string { return string(uid) + "-r" + strcon
 // openDoor opens the channel of the agents, if there is a certificate for it. Without one jobs run without agents.
 func (b *Backend) openDoor() (*door, error) {
 	folder, address := b.config.AgentTLS, b.config.AgentAddress
-	authority, err := os.ReadFile(filepath.Join(folder, authorityFile))
+	authority, err := inputfile.Read(filepath.Join(folder, authorityFile), inputfile.Document)
 	switch {
 	case address == "" && errors.Is(err, fs.ErrNotExist):
 		b.log.Info("no channel for the agents of jobs: no certificate found", "folder", folder)

@@ -2,18 +2,19 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // readSnapshot reads a snapshot, as backend.Operated writes it.
 func readSnapshot(path string) (*journal.Memory, *journal.Meta, error) {
-	f, err := os.Open(path)
+	f, err := inputfile.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the snapshot: %w", err)
 	}
@@ -27,8 +28,9 @@ func readSnapshot(path string) (*journal.Memory, *journal.Meta, error) {
 	case err != nil:
 	case meta == nil:
 		err = refuseAt(path, "holds no run", "")
-	case meta.Schema != journal.Schema:
-		err = refuseAt(path, fmt.Sprintf("holds schema %q, this program reads %q", meta.Schema, journal.Schema), "ask with the program that runs")
+	}
+	if other, is := errors.AsType[*journal.OtherVersionError](err); is {
+		err = refuseAt(path, "the scheduler "+other.Error(), "ask with the program that runs")
 	}
 	if err != nil {
 		return nil, nil, err
@@ -62,7 +64,7 @@ func (o *Opener) Preview(ctx context.Context, snapshot string, c *core.Cluster, 
 	if err != nil {
 		return nil, err
 	}
-	if meta.Workload != identityOf(w) {
+	if o.sameJobs(meta, w, snapshot) != nil {
 		return nil, refuseAt(snapshot, "is of a run with other jobs", "the files that its config names were changed, or this is not the folder that it runs in")
 	}
 	kept, err := readPools(m)

@@ -171,7 +171,7 @@ func TestPipesHoldNobodyUp(t *testing.T) {
 	}
 	w.expect(t, "job_interrupted a", "job_finished a")
 	var text bytes.Buffer
-	if err := b.ReadLog(context.Background(), backend.Log{Job: "a"}, &text); err == nil || !strings.Contains(err.Error(), "no plain file") {
+	if err := b.ReadLog(context.Background(), backend.Log{Job: "a"}, &text); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("read %q, error %v, want that the log is none", text.String(), err)
 	}
 }

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -92,6 +93,9 @@ func Import(ctx context.Context, name string, r io.Reader, o Options) (*Trace, C
 	return &in.trace, in.tally.counts(in.trace.count), nil
 }
 
+// textStart is how many bytes of a log are looked at before it is read, such that one without end is refused.
+const textStart = 1 << 12
+
 // plain is the text of a log: decompressed, and without a byte order mark.
 func plain(r io.Reader) (io.Reader, error) {
 	content := bufio.NewReaderSize(r, 1<<16)
@@ -104,6 +108,9 @@ func plain(r io.Reader) (io.Reader, error) {
 	}
 	if start, _ := content.Peek(2); string(start) == "\xff\xfe" || string(start) == "\xfe\xff" {
 		return nil, errors.New("is UTF-16 text; save it as UTF-8")
+	}
+	if start, _ := content.Peek(textStart); bytes.IndexByte(start, 0) >= 0 {
+		return nil, errors.New("is not text: it holds zero bytes")
 	}
 	if start, _ := content.Peek(3); string(start) == "\ufeff" {
 		_, _ = content.Discard(len(start)) // just peeked at

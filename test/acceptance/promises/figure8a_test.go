@@ -14,21 +14,23 @@ import (
 	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
-// The baselines of Figure 8a through the simulator: the part of the 195 deadlines that is met, against the published one, and for how many jobs the
-// verdict, met or not, is that of the artifact's log. EDF has all of them. Tiresias, of which neither thresholds nor the order inside a queue are
+// Figure 8a through the simulator: the part of the 195 deadlines that is met, against the published one, and for how many jobs the verdict is that of the
+// artifact's log. The verdict on a job is whether it ends by its deadline; one that is declined does not. ElasticFlow as shipped counts what changes cost, which
+// the published ratio leaves out, and decides otherwise than the artifact: it meets more. EDF has all of them. Tiresias, of which neither thresholds nor the order inside a queue are
 // published, has 173, or 88.7 %, where 95 % were asked: that is missed. Other thresholds and another order have 181, or 92.8 %, which misses as well,
 // and their ratio lies further from the published one.
-func TestFigure8aBaselines(t *testing.T) {
+func TestFigure8aVerdicts(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		config, answers string
 		sets            []string
-		published       float64
+		published       float64 // NaN where it counts otherwise
 		ratio           float64 // ours
 		same            int     // verdicts
 	}{
-		"edf":      {"edf", "edf.csv", nil, 0.118, 0.118, 195},
-		"tiresias": {"tiresias", "dlas-gpu.csv", nil, 0.287, 0.297, 173},
+		"edf":         {"edf", "edf.csv", nil, 0.118, 0.118, 195},
+		"elasticflow": {"elasticflow", "ef-accessctrl.csv", nil, math.NaN(), 0.862, 154},
+		"tiresias":    {"tiresias", "dlas-gpu.csv", nil, 0.287, 0.297, 173},
 		"tiresias, two thresholds in the order of submission": {
 			"tiresias", "dlas-gpu.csv", []string{"pipeline.allocation.config.thresholds=[3600, 7200]", "pipeline.allocation.config.inside=fifo"}, 0.287, 0.267, 181,
 		},

@@ -2,7 +2,6 @@
 package settling_test
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,7 +18,7 @@ import (
 // world is a cluster with jobs, and the two stages that divide and seat.
 type world struct {
 	nodes, allocation, placement, rows string
-	passes                             int    // 0 for 3
+	passes                             int    // 0 for the default
 	elasticity                         string // of jobs; empty for the default
 	columns, each                      string // more columns of the jobs, and their values in every row
 }
@@ -37,7 +36,10 @@ func (w world) compose(t *testing.T) *quartet.Composition {
 	if err := os.WriteFile(trace, []byte(w.trace()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	settle, elasticity := fmt.Sprintf(", settle: {passes: %d}", cmp.Or(w.passes, 3)), ""
+	settle, elasticity := "", ""
+	if w.passes > 0 {
+		settle = fmt.Sprintf(", settle: {passes: %d}", w.passes)
+	}
 	if w.elasticity != "" {
 		elasticity = ", elasticity: {job: " + w.elasticity + "}"
 	}

@@ -8,12 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // Variable makes a program that calls IfAsked the keeper of the run in the folder it names.
@@ -164,17 +164,9 @@ func Began(dir string) bool {
 	return false
 }
 
-// longestFile is what a file of a run has at most, by far.
-const longestFile = 64 << 20
-
 // ReadFile reads a value as JSON from a file that jobs can write to, or put another one in the place of.
 func ReadFile(path string, into any) error {
-	f, err := openPlain(path, os.O_RDONLY)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, longestFile))
+	text, err := inputfile.Read(path, inputfile.Document)
 	if err != nil {
 		return err
 	}
@@ -182,22 +174,4 @@ func ReadFile(path string, into any) error {
 		return fmt.Errorf("read %q: %w", path, err)
 	}
 	return nil
-}
-
-// openPlain opens a file in a folder that jobs can write to. It refuses what is no plain file: a pipe, for one, would hold up
-// whoever opens it.
-func openPlain(path string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(path, flags|syscall.O_NONBLOCK, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%q is no plain file", path)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
 }

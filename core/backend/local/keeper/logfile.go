@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // logFile is a file that output is appended to. When it is full it is renamed to NAME.1, what was NAME.1 to NAME.2, and so
@@ -95,7 +97,7 @@ func (l *logFile) open() error {
 }
 
 func openForAppend(path string) (*os.File, error) {
-	return openPlain(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY)
+	return inputfile.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 }
 
 // rotate makes room. What it did not get done, the next write does.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // IfAsked does nothing: there are no keepers on this system.
@@ -39,4 +41,4 @@ func (Identity) Kill() {}
 func CheckLimits() error { return errors.ErrUnsupported }
 
 // OpenOutput opens a file of output for reading.
-func OpenOutput(path string) (*os.File, error) { return openPlain(path, os.O_RDONLY) }
+func OpenOutput(path string) (*os.File, error) { return inputfile.Open(path) }

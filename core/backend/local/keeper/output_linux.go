@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quartet-sched/quartet/internal/inputfile"
 )
 
 // output is what replicas write, on its way from pipes to files.
@@ -66,5 +68,5 @@ func unread(pipe *os.File) (bytes int64) {
 // OpenOutput opens a file of output for reading, which may be anything by now: a pipe would hold up its reader, a link lead
 // elsewhere.
 func OpenOutput(path string) (*os.File, error) {
-	return openPlain(path, os.O_RDONLY|syscall.O_NOFOLLOW)
+	return inputfile.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 }

@@ -1,25 +1,10 @@
-package core
+package settings
 
 import (
 	"encoding/json"
 	"strconv"
 	"strings"
 )
-
-// SchemaDialect is the JSON schema draft that Schema speaks.
-const SchemaDialect = "https://json-schema.org/draft/2020-12/schema"
-
-// Schema is the JSON schema of the component's settings.
-func (f Factory[S]) Schema() map[string]any {
-	if f.foreign != nil {
-		return f.foreign.Schema()
-	}
-	schema := SchemaOf(f.defaults())
-	schema["$schema"] = SchemaDialect
-	schema["title"] = f.Type
-	schema["description"] = f.Summary
-	return schema
-}
 
 // SchemaOf is the JSON schema of a Config struct, given as a pointer to its defaults.
 func SchemaOf(config any) map[string]any {

@@ -1,4 +1,4 @@
-package core
+package settings
 
 import (
 	"cmp"
@@ -15,23 +15,8 @@ import (
 	"github.com/go-viper/mapstructure/v2"
 )
 
-// Decode makes a config for New: the defaults with the user's settings on top. It is strict, and reports every problem
-// with its path inside the config: unknown keys, values of the wrong type, values that the tags forbid, and, when the
-// values are usable, what Validate says. An error of Validate that begins with the path of a setting and ": " is
-// reported there; joined errors are reported one by one. The config is nil when there are problems. raw holds what
-// YAML and JSON can hold, and may be nil.
-func (f Factory[S]) Decode(raw map[string]any) (config any, ds Diagnostics) {
-	if f.foreign != nil {
-		return f.foreign.decode(raw)
-	}
-	config = f.defaults()
-	if ds = Decode(config, raw); len(ds) > 0 {
-		return nil, ds
-	}
-	return config, nil
-}
-
-// Decode does for any Config struct, given as a pointer to its defaults, what Factory.Decode does for a component.
+// Decode puts settings of the user on top of a Config struct, given as a pointer to its defaults. It is strict, and reports every problem with its path inside the
+// config: see Factory.Decode of package core.
 // After problems with values, config is as it was.
 func Decode(config any, raw map[string]any) Diagnostics {
 	fields := FieldsOf(config)

@@ -1,4 +1,5 @@
-package core
+// Package settings describes, checks, decodes and encodes the Config structs of components, and words the problems of inputs. Package core lends its names.
+package settings
 
 import (
 	"fmt"
@@ -31,20 +32,8 @@ type Field struct {
 	Fields   []Field  // of an object, or of the objects of a list
 }
 
-// Fields describes the settings of the component, in the order of its Config struct.
-func (f Factory[S]) Fields() []Field {
-	if f.foreign != nil {
-		return f.foreign.Fields()
-	}
-	return FieldsOf(f.defaults())
-}
-
-// FieldsOf describes the fields of a Config struct, given as a pointer to its defaults, or those of a config that
-// Factory.Decode returned.
+// FieldsOf describes the fields of a Config struct, given as a pointer to its defaults.
 func FieldsOf(config any) []Field {
-	if c, ok := config.(*foreignConfig); ok {
-		return c.fields
-	}
 	return fieldsOf(reflect.Indirect(reflect.ValueOf(config)), 0)
 }
 
@@ -159,9 +148,6 @@ func element(t reflect.Type) reflect.Type {
 
 // Encode is the inverse of Decode: every setting of a config with its value, as Decode takes it, but those that are left out and have no value then.
 func Encode(config any) map[string]any {
-	if c, ok := config.(*foreignConfig); ok {
-		return c.settings
-	}
 	settings := map[string]any{}
 	encodeInto(settings, reflect.Indirect(reflect.ValueOf(config)))
 	return settings
