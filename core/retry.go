@@ -66,12 +66,26 @@ func (r *retries) heal(n NodeID, devices DeviceSet) {
 	}
 }
 
-// review drops the moments that have come.
-func (r *retries) review(now float64) {
+// reviewRetries drops the moments that have come: what their jobs can do with devices is asked anew.
+func (s *state) reviewRetries() {
+	r := &s.retries
 	r.next = math.Inf(1)
-	maps.DeleteFunc(r.notBefore, func(_ JobID, at float64) bool { return at <= now })
-	for _, at := range r.notBefore { // the least of them, in whatever order
-		r.next = min(r.next, at)
+	for id, at := range r.notBefore { // in whatever order: the changed jobs are sorted, and the least moment counts
+		if at > s.view.NowSeconds {
+			r.next = min(r.next, at)
+			continue
+		}
+		if delete(r.notBefore, id); s.view.Job(id) != nil {
+			s.touch(id)
+		}
+	}
+}
+
+// cap bounds the replicas of a job by those that it has, while it gets no more.
+func (r *retries) cap(j *Job, of *Response) {
+	if j.State == Running && j.Held < of.MaxReplicas && r.waits(j.ID) {
+		of.MaxReplicas = j.Held
+		of.MinReplicas = min(of.MinReplicas, j.Held)
 	}
 }
 
@@ -83,8 +97,14 @@ func (r *retries) fork() retries {
 // waits reports whether a job gets no devices yet, or no more.
 func (r *retries) waits(id JobID) bool { return r.notBefore[id] > 0 }
 
-// eligible lists the candidates that devices are divided among now: jobs that wait to be tried again are left out, and one that lost some of its devices gets no
-// more than it has.
+// uncap lets a job that was stopped have any number of devices from the next round on: it had shrunk.
+func (r *retries) uncap(id JobID, now float64) {
+	if r.waits(id) {
+		r.notBefore[id], r.next = now, now
+	}
+}
+
+// eligible lists the candidates that devices are divided among now: jobs that wait to be tried again are left out.
 func (s *state) eligible() []Candidate {
 	r := &s.retries
 	if len(r.notBefore) == 0 {
@@ -92,17 +112,9 @@ func (s *state) eligible() []Candidate {
 	}
 	r.eligible = r.eligible[:0]
 	for _, c := range s.candidates {
-		switch {
-		case !r.waits(c.ID):
-		case c.State != Running:
-			continue
-		case c.Held < c.Response.MaxReplicas:
-			capped := *c.Response
-			capped.MaxReplicas = max(c.Held, 1)
-			capped.MinReplicas = min(capped.MinReplicas, capped.MaxReplicas)
-			c.Response = &capped
+		if c.State == Running || !r.waits(c.ID) {
+			r.eligible = append(r.eligible, c)
 		}
-		r.eligible = append(r.eligible, c)
 	}
 	return r.eligible
 }

@@ -208,39 +208,52 @@ type steadyGrants struct{ grantAll }
 
 func (steadyGrants) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
 
-// An elastic job that lost a device gets no more than those that are left before it is time, and then others.
+// A job that lost a device gets no more than those that are left before it is time, whatever its elasticity says, and then others; one that is stopped meanwhile may
+// have any number at once.
 func TestAJobThatShrankWaitsForMore(t *testing.T) {
-	var got changed
-	b := &script{observations: []core.Observation{
-		{Events: []core.Event{submit(0, 0, 3)}},
-		{NowSeconds: 60, Events: []core.Event{{
-			Kind: core.JobShrunk, Job: 0, AtSeconds: 50, Seats: []core.Seat{seat(0, 0b110)}, Cause: core.CauseKilled, NotBeforeSeconds: 100,
-		}}},
-		{NowSeconds: 120},
-	}}
-	elastic := func(r []core.Response) []core.Response {
-		for i := range r {
-			r[i].MinReplicas = 1
-		}
-		return r
-	}
-	stages := fakes{fixed: rigid{respond: elastic}}.stages()
-	stages.Allocation.Policy = grantMost{}
-	p := core.NewPipeline(nodesOf(4), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, KeepDevices: true, Observers: []core.Observer{&got}})
-	if err := p.Run(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"0: start 0 0[0,1,2]", "60:", "120: move 0 0[1,2,3]"}, got.rounds); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
+	shrunk := core.Event{Kind: core.JobShrunk, Job: 0, AtSeconds: 50, Seats: []core.Seat{seat(0, 0b110)}, Cause: core.CauseKilled, NotBeforeSeconds: 130}
+	for name, tc := range map[string]struct {
+		least   int
+		stopped bool // in the third round, for another job
+		want    []string
+	}{
+		"elastic": {1, false, []string{"0: start 0 0[0,1,2]", "60:", "120:", "180: move 0 0[1,2,3]"}},
+		"rigid":   {3, false, []string{"0: start 0 0[0,1,2]", "60:", "120:", "180: move 0 0[1,2,3]"}},
+		"stopped": {3, true, []string{"0: start 0 0[0,1,2]", "60:", "120: stop 0 (0 waits: preempted_by_priority)", "180: start 0 0[1,2,3]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got changed
+			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 3)}}, {NowSeconds: 60, Events: []core.Event{shrunk}}, {NowSeconds: 120}, {NowSeconds: 180}}}
+			stages := fakes{fixed: rigid{respond: func(r []core.Response) []core.Response {
+				for i := range r {
+					r[i].MinReplicas = tc.least
+				}
+				return r
+			}}}.stages()
+			round := 0
+			stages.Allocation.Policy = grantMost{grantAll{change: func(grants []core.Grant) []core.Grant {
+				if round++; round == 3 && tc.stopped {
+					return nil
+				}
+				return grants
+			}}}
+			p := core.NewPipeline(one(nodesOf(4)), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60}, KeepDevices: true, Observers: []core.Observer{&got}})
+			if err := p.Run(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.rounds); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
 	}
 }
 
 // grantMost grants each job the most that it can use.
 type grantMost struct{ grantAll }
 
-func (grantMost) Allocate(_ context.Context, _ *core.View, candidates []core.Candidate) (grants []core.Grant, err error) {
+func (g grantMost) Allocate(_ context.Context, _ *core.View, candidates []core.Candidate) (grants []core.Grant, err error) {
 	for _, c := range candidates {
 		grants = append(grants, core.Grant{Job: c.ID, Accelerator: core.AnyAccelerator, Replicas: c.Response.MaxReplicas})
 	}
-	return grants, nil
+	return g.change(grants), nil
 }

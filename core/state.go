@@ -129,7 +129,7 @@ func (s *state) observe(seen Observation) error {
 	if how != s.sharing {
 		s.divide(how)
 	}
-	s.retries.review(v.NowSeconds)
+	s.reviewRetries()
 	s.touchRevised()
 	s.restale()
 	s.forgetEnded()
