@@ -131,9 +131,12 @@ func (p *drf) fill(v *core.View, candidates []core.Candidate) {
 		t := &p.tenants[i]
 		t.uses, t.waiting, t.next = synergy.State{}, t.waiting[:0], 0
 	}
+	var t *drfTenant
 	for i := range candidates {
 		c := &candidates[i]
-		t := p.tenant(c.Tenant)
+		if i == 0 || c.Tenant != candidates[i-1].Tenant {
+			t = p.tenant(c.Tenant)
+		}
 		if queue.Stays(v, c) { // it was granted what it holds
 			t.add(p.fleet.Wanted(c.JobSpec, c.Held))
 			continue
