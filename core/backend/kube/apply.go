@@ -170,6 +170,7 @@ func (b *Backend) own(d *trainingjob.Decision) {
 func (b *Backend) stop(j *job, d *trainingjob.Decision, at float64, state trainingjob.State, reason, message string) {
 	d.Stop, d.Seats, d.Tuning, d.AtSeconds = true, nil, nil, at
 	j.seats = nil
+	b.fits.lookAt(j.uid)
 	j.account.hold(0, at)
 	b.hold(j, nil)
 	b.released[j.uid] = j
