@@ -25,18 +25,13 @@ func (b *Backend) look(now float64) {
 	}
 	b.forgetHung()
 	if changes.nodes || b.recount || b.nodes.wake(b.lastLook) <= now {
-		told := b.nodes.compare(now, b.world.nodeList(), b.world.foreign)
-		if down, was := b.nodes.down(), b.down.Load(); was == nil || !maps.Equal(down, *was) {
-			b.down.Store(&down)
-			b.world.stir() // of what is down nobody waits for the end
-		}
-		b.report(told...)
-		b.bereave(told, now)
+		b.compareNodes(now)
 	}
 	b.lastLook, b.recount = now, false
 	b.meet(now, changes.jobs)
 	if first {
-		b.nodes.ran, b.recount = nil, true // by what they were found to hold
+		b.nodes.ran = nil
+		b.compareNodes(now) // by what jobs were found to hold
 	}
 	b.listen(now)
 	for _, uid := range changes.driven {
@@ -45,6 +40,17 @@ func (b *Backend) look(now float64) {
 		}
 	}
 	b.letGo(now)
+}
+
+// compareNodes reports what is different of the nodes.
+func (b *Backend) compareNodes(now float64) {
+	changes := b.nodes.compare(now, b.world.nodeList(), b.world.foreign)
+	if down, was := b.nodes.down(), b.down.Load(); was == nil || !maps.Equal(down, *was) {
+		b.down.Store(&down)
+		b.world.stir() // of what is down nobody waits for the end
+	}
+	b.report(changes...)
+	b.bereave(changes, now)
 }
 
 // bereave tells of jobs whose node is not there any more, or out of service, that they lost their devices. From other nodes that
@@ -172,6 +178,9 @@ func (b *Backend) meetJob(j *job, now float64) {
 		e.Progress, e.Rate, e.FromSeconds = j.account.done, j.account.rate, now
 	}
 	b.report(e)
+	if object.Status.Decision != nil && j.seen && !j.losing {
+		b.judge(j, now) // no round is held before: what has ended is neither moved nor started again
+	}
 }
 
 // refuse ends a job that makes no sense.
@@ -191,23 +200,26 @@ func (b *Backend) heldBy(j *job, now float64) *core.Held {
 	j.account.advance(now, j.spec.TotalWork)
 	d := j.decision()
 	if s := d.Stopped; s != nil {
-		j.past = past{run: s.Run, pods: s.Pods}
+		j.past = gang.Past{Run: s.Run, Pods: s.Pods}
 	}
 	h := &core.Held{
 		FirstStart: j.account.firstStart, LastChange: j.account.lastChange, Executed: j.account.executed, Attained: j.account.attained,
 		Restarts: j.account.restarts, Preemptions: j.account.preemptions, Tuning: tuningFrom(d.Tuning),
 	}
+	ended := b.firstLookAt(j)
 	if d.Stop || len(d.Seats) == 0 {
 		j.account.held, j.account.rate = 0, 0
 		return h
 	}
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
-	if j.seats, _ = seatsOf(d); !j.object.Spec.Suspend {
+	if !j.object.Spec.Suspend {
 		h.Seats = b.seatsOn(j.seats)
 	}
 	if h.Seats == nil || b.takenByOthers(h.Seats) {
-		h.Seats = nil
+		if h.Seats = nil; ended {
+			return h
+		}
 		next := *d
 		b.own(&next)
 		j.leaves(&next)
@@ -217,6 +229,25 @@ func (b *Backend) heldBy(j *job, now float64) *core.Held {
 	}
 	b.hold(j, h.Seats)
 	return h
+}
+
+// firstLookAt looks at the pods of a job that somebody else decided about, and reports whether it has ended.
+func (b *Backend) firstLookAt(j *job) (ended bool) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	if d := j.decision(); !d.Stop {
+		j.seats, _ = seatsOf(d)
+	}
+	g := b.gangOf(j)
+	if g.Adopts != nil {
+		g.Adopts.Wants = b.world.wants(&g.Adopts.Unit, g.Adopts.Wants)
+	}
+	state := gang.Next(&g, b.lookAt(&g), b.book, b.options()).State
+	if state.Past.Phase == "" && state.Phase != gang.Completed && state.Phase != gang.Failed {
+		return false
+	}
+	j.keepState(j.decisionID(), &state)
+	return true
 }
 
 // seatsOn are seats as the pipeline knows them; nil when a node or device of them is not there.
@@ -248,7 +279,8 @@ func (b *Backend) takenByOthers(seats []core.Seat) bool {
 func (b *Backend) hold(j *job, seats []core.Seat) {
 	for _, s := range b.holds[j.uid] {
 		b.held[s.Node] &^= s.Devices
-		b.recount = b.recount || b.world.foreign(b.nodes.told[s.Node].name) > 0 // they may be taken for those of others now
+		n := b.nodes.told[s.Node]
+		b.recount = b.recount || n.closed != "" || b.world.foreign(n.name) > 0 // they may be nobody's, or taken for those of others now
 	}
 	delete(b.holds, j.uid)
 	if len(seats) > 0 {
@@ -345,11 +377,17 @@ func (b *Backend) judge(j *job, now float64) {
 	state, of, seen, is := j.state, j.stateOf, j.seen, j.decisionID()
 	stopped, overtook := j.decision().Stop || len(j.seats) == 0, j.overtook
 	j.mutex.Unlock()
-	if overtook && !j.losing {
-		b.finish(j, now, core.JobFinished, trainingjob.Completed, "all pods had succeeded when they were to stop", core.CauseUnknown)
+	switch {
+	case j.losing:
+		return
+	case overtook.Phase == gang.Completed:
+		b.finish(j, now, core.JobFinished, trainingjob.Completed, overtook.Message, core.CauseUnknown)
+		return
+	case overtook.Phase == gang.Failed:
+		b.finish(j, now, core.JobFailed, trainingjob.Failed, overtook.Message, core.CauseExited)
 		return
 	}
-	if !seen || of != is || stopped || j.losing {
+	if !seen || of != is || stopped {
 		return
 	}
 	switch state.Phase {
@@ -501,6 +539,9 @@ func (b *Backend) end(j *job, now float64, state trainingjob.State, reason, mess
 	defer j.mutex.Unlock()
 	next := *j.decision()
 	b.own(&next)
+	if !state.Ended() {
+		j.leaves(&next) // it may have ended before it lost anything
+	}
 	b.stop(j, &next, now, state, reason, message)
 	j.status.Decision, j.status.Progress, j.dirty = &next, j.account.entry(), true
 	b.work.write(j.uid)

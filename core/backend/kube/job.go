@@ -56,8 +56,8 @@ type job struct {
 	deleted    bool
 	template   corev1.PodTemplateSpec
 	agent      gang.Agent
-	past       past // the last run that was told to stop
-	overtook   bool // it had ended well
+	past       gang.Past // the last run that was told to stop
+	overtook   gang.End  // how that had ended; the zero value if it had not
 	seats      []gang.Seat
 	state      gang.State // of the decision with stateOf
 	stateOf    decisionID

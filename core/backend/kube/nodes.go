@@ -26,6 +26,7 @@ type node struct {
 	devices  int
 	health   core.Health
 	unusable core.DeviceSet
+	closed   string         // why it takes no new work; empty if it does
 	silent   bool           // nothing was heard of it for long
 	bare     float64        // since when it offers none of the devices that it has, in seconds of the run; +Inf if it does
 	missing  core.DeviceSet // of these, devices that are not there any more; none are known where devices have no names
@@ -61,6 +62,7 @@ type offer struct {
 	missing     core.DeviceSet // of these not there any more
 	taken       core.DeviceSet // of these held by others, or broken
 	idle        core.DeviceSet // of these not allocatable at present
+	closed      string         // why nothing new may use any; empty when it may
 	foreign     int            // others hold so many besides, and nobody knows which
 	accelerator string         // type of the devices; empty when they do not say
 }
@@ -110,6 +112,7 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 func (n *nodes) compareNode(object *corev1.Node, foreign func(name string) int, believable, now float64) (events []core.Event) {
 	t := n.byUID[object.UID]
 	has := n.offerOf(object, t, foreign)
+	has.closed = n.closed(object)
 	if t != nil && has.devices > t.devices { // another node, as far as policies go
 		events = append(events, n.remove(t, now))
 		t = nil
@@ -127,6 +130,7 @@ func (n *nodes) compareNode(object *corev1.Node, foreign func(name string) int, 
 		}
 		return events
 	}
+	t.closed = has.closed
 	unusable := n.unusable(t, has)
 	if t.missing = has.missing; has.there() && !restarts {
 		t.bare = inf
@@ -182,7 +186,7 @@ func (n *nodes) remove(t *node, now float64) core.Event {
 
 func (n *nodes) add(object *corev1.Node, has offer, health core.Health, now float64) core.Event {
 	t := &node{
-		id: core.NodeID(len(n.told)), uid: object.UID, name: object.Name, devices: has.devices, health: health, bare: inf,
+		id: core.NodeID(len(n.told)), uid: object.UID, name: object.Name, devices: has.devices, health: health, bare: inf, closed: has.closed,
 		accelerator: cmp.Or(has.accelerator, acceleratorOf(object, n.config.Accelerator)),
 	}
 	t.unusable = n.unusable(t, has)
@@ -202,6 +206,9 @@ func (n *nodes) unusable(t *node, has offer) core.DeviceSet {
 	all := core.FirstDevices(t.devices)
 	gone := all&^core.FirstDevices(min(has.devices, t.devices)) | all&(has.missing|has.idle|has.taken|n.kept(t.name))
 	free := all &^ gone &^ n.held(t.id)
+	if has.closed != "" {
+		return gone | free
+	}
 	theirs := (free & t.unusable).Lowest(has.foreign)
 	for rest := free &^ theirs; rest != 0 && theirs.Count() < has.foreign; {
 		list := rest.List()
@@ -238,27 +245,53 @@ func (n *nodes) healthOf(object *corev1.Node, devices bool, believable float64, 
 	switch {
 	case gang.OutOfService(object) || !devices:
 		return core.Down
-	case unready && (t == nil && !lostContact(object) || t != nil && t.health == core.Provisioning):
+	case unready && (t == nil && !lostContact(object) && !n.ran[object.Name] || t != nil && t.health == core.Provisioning):
 		return core.Provisioning // it never was
 	case unready && (t != nil && t.health == core.Down || now-since >= believable):
 		return core.Down
-	case object.Spec.Unschedulable || object.DeletionTimestamp != nil || n.tainted(object):
+	case n.drained(object) != "":
 		return core.Draining
 	default:
 		return core.Ready
 	}
 }
 
-// tainted reports whether a taint keeps jobs from a node. Those by which Kubernetes itself tells of a node that is not ready are
-// looked at elsewhere.
-func (n *nodes) tainted(object *corev1.Node) bool {
-	return slices.ContainsFunc(object.Spec.Taints, func(t corev1.Taint) bool {
+// DrainAnnotation, with the value "true", has the jobs taken off a node that is cordoned. A cordon alone keeps new work away.
+const DrainAnnotation = "quartet.sched/drain"
+
+// drained says why jobs are to leave a node; empty when they need not.
+func (n *nodes) drained(object *corev1.Node) string {
+	switch {
+	case object.DeletionTimestamp != nil:
+		return "is being deleted"
+	case object.Spec.Unschedulable && object.Annotations[DrainAnnotation] == "true":
+		return "is being drained"
+	default:
+		return n.taint(object, corev1.TaintEffectNoExecute)
+	}
+}
+
+// closed says why a node takes no new work, while what runs there runs on; empty when it does.
+func (n *nodes) closed(object *corev1.Node) string {
+	if object.Spec.Unschedulable {
+		return "is cordoned"
+	}
+	return n.taint(object, corev1.TaintEffectNoSchedule)
+}
+
+// taint names a taint of an effect that keeps jobs from a node; empty for none. Those by which Kubernetes itself reports a node that
+// is not ready are looked at elsewhere.
+func (n *nodes) taint(object *corev1.Node, effect corev1.TaintEffect) string {
+	for _, t := range object.Spec.Taints {
 		switch t.Key {
 		case gang.NodesTaint, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable:
-			return false
+			continue
 		}
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(n.config.Tolerate, t.Key)
-	})
+		if t.Effect == effect && !slices.Contains(n.config.Tolerate, t.Key) {
+			return "has the taint " + t.ToString()
+		}
+	}
+	return ""
 }
 
 // When more than a part of the nodes turn silent at once, it is the control plane that was away: they are believed later.

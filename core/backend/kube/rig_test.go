@@ -142,7 +142,7 @@ func define(ctx context.Context, c *kubecluster.Cluster) error {
 // A test looks so often for what must come.
 const (
 	look     = 20 * time.Millisecond
-	patience = 3000
+	patience = 600
 )
 
 // rig is a cluster of its own as far as a scheduler can tell: it looks at some nodes and one namespace.

@@ -61,6 +61,8 @@ type Job struct {
 	Subdomain string
 	// Keep leaves pods where they are that ended by themselves, for their logs. They go with the object of the job.
 	Keep bool
+	// Past is the last run that was asked to stop.
+	Past Past
 	// Adopts is set for a job whose pods others make. Then it has no template, and no agent.
 	Adopts *Adoption
 }
