@@ -175,6 +175,7 @@ func (b *Backend) meetJob(j *job, now float64) {
 	e := core.Event{Kind: core.JobSubmitted, AtSeconds: now, Job: id, Spec: &spec, StepsLeft: math.NaN()}
 	if object.Status.Decision != nil {
 		e.Held = b.heldBy(j, now)
+		b.cede(j, &spec)
 		e.Progress, e.Rate, e.FromSeconds = j.account.done, j.account.rate, now
 	}
 	b.report(e)
@@ -334,6 +335,7 @@ func (b *Backend) update(j *job, object *trainingjob.TrainingJob, now float64) {
 	if len(faults) > len(unfit) {
 		return // it is not the template alone that makes no sense
 	}
+	b.cede(j, &spec)
 	b.change(j, &spec, now)
 }
 

@@ -38,6 +38,7 @@ type job struct {
 	heldUntil  float64 // a refused job is held back until then, in seconds of the run; 0 for none
 	resizing   bool    // members join or leave a run that goes on
 	absent     bool    // others have yet to make its pods
+	fewer      bool    // its Job wants fewer pods, and has yet to choose which
 	account    account
 	said       said
 	refused    refused // its status, by the API server

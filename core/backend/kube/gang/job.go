@@ -119,8 +119,8 @@ func Resize(before, now []Seat, next int) ([]Seat, int) {
 // Pod is the name of a member's pod.
 func (j *Job) Pod(member int) string { return j.name(member) }
 
-// Seated reports whether a pod has a seat.
-func (j *Job) Seated(pod *corev1.Pod) bool { return j.seat(pod) >= 0 }
+// SeatOf is the index of the seat that a pod has, or -1.
+func (j *Job) SeatOf(pod *corev1.Pod) int { return j.seat(pod) }
 
 // World is what the member of a seat gets when others joined or left.
 func (j *Job) World(seat int, generation int64) agent.World {
