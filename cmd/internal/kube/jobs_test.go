@@ -216,13 +216,20 @@ func TestNodeHealth(t *testing.T) {
 		change func(*corev1.Node)
 		want   string
 	}{
-		"ready":      {func(*corev1.Node) {}, "ready"},
-		"silent":     {func(n *corev1.Node) { n.Status.Conditions = nil }, "down"},
-		"unknown":    {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, "down"},
-		"cordoned":   {func(n *corev1.Node) { n.Spec.Unschedulable = true }, "draining"},
-		"being gone": {func(n *corev1.Node) { n.DeletionTimestamp = new(metav1.Time) }, "draining"},
+		"ready":    {func(*corev1.Node) {}, "ready"},
+		"silent":   {func(n *corev1.Node) { n.Status.Conditions = nil }, "down"},
+		"unknown":  {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, "down"},
+		"cordoned": {func(n *corev1.Node) { n.Spec.Unschedulable = true }, "cordoned"},
+		"drained": {func(n *corev1.Node) {
+			n.Spec.Unschedulable, n.Annotations = true, map[string]string{"quartet.sched/drain": "true"}
+		}, "draining"},
+		"uncordoned since it was drained": {func(n *corev1.Node) { n.Annotations = map[string]string{"quartet.sched/drain": "true"} }, "ready"},
+		"being gone":                      {func(n *corev1.Node) { n.DeletionTimestamp = new(metav1.Time) }, "draining"},
 		"tainted": {func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
+		}, "cordoned"},
+		"to be left": {func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoExecute}}
 		}, "draining"},
 		"ours": {func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: "quartet.sched/nodes", Effect: corev1.TaintEffectNoSchedule}}

@@ -372,6 +372,25 @@ func (b *Backend) unsplit(j *job) {
 	}
 }
 
+// keepOut takes back a start on devices of a node that takes no new work: a job let go of them in the same round.
+func (b *Backend) keepOut(j *job, had []core.Seat) {
+	if j.ended || j.losing {
+		return
+	}
+	for _, s := range b.holds[j.uid] {
+		fresh := s.Devices
+		for _, h := range had {
+			if h.Node == s.Node {
+				fresh &^= h.Devices
+			}
+		}
+		if n := b.nodes.told[s.Node]; n.closed != "" && fresh != 0 {
+			b.lose(j, b.now, core.CauseRefused, "NodeClosed", fmt.Sprintf("the node %s %s, and takes no new work", n.name, n.closed))
+			return
+		}
+	}
+}
+
 // cede leaves a job whose Job wants fewer pods as it is until that has chosen which: the seats of the others stay.
 func (b *Backend) cede(j *job, spec *core.JobSpec) {
 	held := core.Replicas(b.holds[j.uid])
@@ -432,9 +451,6 @@ func (b *Backend) reportStopped(j *job, c *core.Change) {
 	if owner == nil || j.adopts.Kind == gang.JobUnit || b.announcer == nil {
 		return
 	}
-	why := "its node must be left"
-	if c.Action == core.Stop || c.Action == core.Pause || c.Action == core.Finish {
-		why = camel(c.Reason.String())
-	}
-	b.announcer.recorder.record(owner, corev1.EventTypeWarning, "Stopped", fmt.Sprintf("%s (decided by %s); its creator may make it again", why, c.By))
+	reason, message, _ := b.whyLeft(j, c)
+	b.announcer.recorder.record(owner, corev1.EventTypeWarning, "Stopped", fmt.Sprintf("%s: %s; its creator may make it again", reason, message))
 }

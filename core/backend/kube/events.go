@@ -224,7 +224,8 @@ func (b *Backend) heldBy(j *job, now float64) *core.Held {
 		next := *d
 		b.own(&next)
 		j.leaves(&next)
-		b.stop(j, &next, now, trainingjob.Waiting, "takeover", "what it ran on is not there any more")
+		reason, message := b.missing(j.seats)
+		b.stop(j, &next, now, trainingjob.Waiting, reason, message)
 		j.status.Decision, j.status.Progress, j.dirty = &next, j.account.entry(), true
 		return h
 	}
@@ -270,6 +271,21 @@ func (b *Backend) seatsOn(seats []gang.Seat) []core.Seat {
 		}
 	}
 	return list
+}
+
+// missing is why a job cannot go on with seats that somebody else decided.
+func (b *Backend) missing(seats []gang.Seat) (reason, message string) {
+	for _, s := range seats {
+		switch n := b.nodes.byName[s.Node]; {
+		case b.world.node(s.Node) == nil:
+			return gang.ReasonNodeGone, "the node " + s.Node + " is gone"
+		case n == nil:
+			return "NodeLeft", "the node " + s.Node + " offers no devices to Quartet any more"
+		case s.Devices&^core.FirstDevices(n.devices) != 0:
+			return "DevicesGone", "the node " + s.Node + " has fewer devices than before"
+		}
+	}
+	return "Takeover", "what it ran on is not known, or others have it by what is written"
 }
 
 func (b *Backend) takenByOthers(seats []core.Seat) bool {

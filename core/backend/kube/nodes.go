@@ -10,6 +10,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 // acceleratorLabel names the type of a node's devices where no vendor's label does.
@@ -256,15 +257,12 @@ func (n *nodes) healthOf(object *corev1.Node, devices bool, believable float64, 
 	}
 }
 
-// DrainAnnotation, with the value "true", has the jobs taken off a node that is cordoned. A cordon alone keeps new work away.
-const DrainAnnotation = "quartet.sched/drain"
-
 // drained says why jobs are to leave a node; empty when they need not.
 func (n *nodes) drained(object *corev1.Node) string {
 	switch {
 	case object.DeletionTimestamp != nil:
 		return "is being deleted"
-	case object.Spec.Unschedulable && object.Annotations[DrainAnnotation] == "true":
+	case object.Spec.Unschedulable && object.Annotations[gang.DrainAnnotation] == "true":
 		return "is being drained"
 	default:
 		return n.taint(object, corev1.TaintEffectNoExecute)
@@ -277,6 +275,26 @@ func (n *nodes) closed(object *corev1.Node) string {
 		return "is cordoned"
 	}
 	return n.taint(object, corev1.TaintEffectNoSchedule)
+}
+
+// unfit says why jobs cannot stay on devices of a node; empty when they can.
+func (n *nodes) unfit(t *node, devices core.DeviceSet, object func(name string) *corev1.Node) (reason, message string) {
+	now := object(t.name)
+	switch {
+	case t.health == core.Gone || now == nil:
+		return gang.ReasonNodeGone, "the node " + t.name + " is gone"
+	case gang.OutOfService(now):
+		return gang.ReasonNodeGone, "the node " + t.name + " is out of service"
+	case t.health == core.Draining:
+		return "NodeDrained", "the node " + t.name + " " + n.drained(now)
+	case t.health == core.Down && t.silent:
+		return "NodeSilent", "nothing was heard of the node " + t.name + " for too long"
+	case t.health == core.Down:
+		return "DevicesGone", "the node " + t.name + " offers no devices"
+	case t.unusable&devices != 0:
+		return "DevicesGone", "devices of the node " + t.name + " are broken, missing or held by others: " + trainingjob.FormatDevices(t.unusable&devices)
+	}
+	return "", ""
 }
 
 // taint names a taint of an effect that keeps jobs from a node; empty for none. Those by which Kubernetes itself reports a node that

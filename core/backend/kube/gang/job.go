@@ -31,6 +31,8 @@ const (
 	RoundAnnotation   = "quartet.sched/round"   // of the decision for which it was created
 	EpochAnnotation   = "quartet.sched/epoch"   // of the leader that decided
 
+	DrainAnnotation = "quartet.sched/drain" // of a node: with "true", jobs are taken off while it is cordoned; a cordon alone keeps new work away
+
 	NodesTaint = "quartet.sched/nodes" // of nodes that are for our jobs alone: members tolerate it
 
 	Finalizer      = "quartet.sched/devices"
