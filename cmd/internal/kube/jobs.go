@@ -134,7 +134,7 @@ func (c *Cluster) Cancel(ctx context.Context, name string) error {
 			Hint:    fmt.Sprintf("kubectl --namespace %s delete %s %s", t.Namespace, what, how),
 		}}
 	}
-	err = c.jobs.Of(c.namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &t.UID}})
+	err = c.jobs.Of(c.namespace).Delete(ctx, t.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &t.UID}})
 	if apierrors.IsNotFound(err) {
 		return nil // somebody else was faster
 	}

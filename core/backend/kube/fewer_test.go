@@ -154,3 +154,36 @@ func (s *shrinking) check(r *rig) {
 		r.Errorf("%s: %d of %d rightful survivors stay", s.name, len(left), s.to)
 	}
 }
+
+// Pods that wait say so by the condition of Kubernetes, the Events of a Job and of its TrainingJob name each other, and a Job that is
+// moved says why.
+func TestWaitingPodsSaySo(t *testing.T) {
+	r := newRig(t, sharedOrStandIn(t))
+	s := r.schedule(nil)
+	s.hears("node_added b")
+	random := rand.New(rand.NewPCG(*seed, 0))
+	first := r.controlled("first", 3, random)
+	first.mirror = r.mirrorOf(first.uid)
+	s.hears("job_started " + first.mirror)
+	second := r.controlled("second", 2, random)
+	second.mirror = r.mirrorOf(second.uid)
+	r.await("its pods say why they wait", func() bool {
+		waiting := 0
+		for _, p := range r.podsOfBatch("second") {
+			for _, c := range p.Status.Conditions {
+				if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable &&
+					strings.HasPrefix(c.Message, "WaitingForDevices: ") {
+					waiting++
+				}
+			}
+		}
+		return waiting == 2
+	})
+	for _, of := range []struct{ uid, names string }{
+		{string(second.uid), "(TrainingJob " + second.mirror + ")"}, {string(r.job(second.mirror).UID), "(Job second)"},
+	} {
+		if message := r.hearsOf(types.UID(of.uid), "WaitingForDevices"); !strings.Contains(message, of.names) {
+			t.Errorf("an Event says %q, want %q in it", message, of.names)
+		}
+	}
+}

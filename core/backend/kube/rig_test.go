@@ -142,7 +142,7 @@ func define(ctx context.Context, c *kubecluster.Cluster) error {
 // A test looks so often for what must come.
 const (
 	look     = 20 * time.Millisecond
-	patience = 600
+	patience = 3000
 )
 
 // rig is a cluster of its own as far as a scheduler can tell: it looks at some nodes and one namespace.
@@ -349,9 +349,9 @@ func (r *rig) patch(p *corev1.Pod, change string, subresources ...string) {
 }
 
 // patchNode changes a node.
-func (r *rig) patchNode(name, change string) {
+func (r *rig) patchNode(name, change string, subresources ...string) {
 	r.Helper()
-	if _, err := r.admin.Nodes().Patch(context.Background(), r.node(name), types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
+	if _, err := r.admin.Nodes().Patch(context.Background(), r.node(name), types.MergePatchType, []byte(change), metav1.PatchOptions{}, subresources...); err != nil {
 		r.Fatal(err)
 	}
 }
