@@ -19,6 +19,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+	"github.com/quartet-sched/quartet/internal/kubecluster/kubetest"
 )
 
 // What befalls nodes, pods and jobs is told with its cause, and the status of the job is true afterwards.
@@ -113,6 +114,9 @@ func TestClosedNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == "short of memory" && kubetest.Real() {
+				t.Skip("its node lifecycle controller takes a taint away that no condition says")
+			}
 			r := newRig(t, sharedOrStandIn(t))
 			r.witness()
 			s := r.schedule(nil)

@@ -105,24 +105,23 @@ func (r *rig) controlled(name string, pods int, random *rand.Rand) *shrinking {
 // shrink has the Job want fewer pods, and its controller delete others: those of the highest indices, or any.
 func (s *shrinking) shrink(r *rig, random *rand.Rand) {
 	r.Helper()
-	if kubetest.Real() { // its controller deletes those of the highest indices
-		s.pods = r.podsOfBatch(s.name)
-		slices.SortFunc(s.pods, func(a, b corev1.Pod) int {
-			return strings.Compare(a.Annotations[batchv1.JobCompletionIndexAnnotation], b.Annotations[batchv1.JobCompletionIndexAnnotation])
-		})
-	} else if random.IntN(2) == 0 {
+	if random.IntN(2) == 0 {
 		random.Shuffle(len(s.pods), func(i, j int) { s.pods[i], s.pods[j] = s.pods[j], s.pods[i] })
+	}
+	if kubetest.Real() { // its controller chooses: had others been deleted, it would have made more
+		for _, p := range r.podsOfBatch(s.name) {
+			s.stay[p.UID] = true
+		}
+		r.editBatch(s.name, fmt.Sprintf(`{"spec":{"parallelism":%d}}`, s.to))
+		return
 	}
 	for _, p := range s.pods[:s.to] {
 		s.stay[p.UID] = true
 	}
 	want := func() { r.editBatch(s.name, fmt.Sprintf(`{"spec":{"parallelism":%d}}`, s.to)) }
 	late := random.IntN(3)
-	if late > 0 || kubetest.Real() {
+	if late > 0 {
 		want()
-	}
-	if kubetest.Real() {
-		return
 	}
 	for i, p := range s.pods[s.to:] {
 		if late == 2 && i > 0 {

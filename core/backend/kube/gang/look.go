@@ -125,6 +125,9 @@ func (l *Look) lost(s Seat, pod *corev1.Pod) (loss Loss, ok bool) {
 	if pod.Status.Phase == corev1.PodSucceeded {
 		return Loss{}, true
 	}
+	if byItself(pod) {
+		return is(failure(pod)) // whatever came after that
+	}
 	if target := condition(pod, corev1.DisruptionTarget); target != nil && target.Status == corev1.ConditionTrue &&
 		(final(pod) || pod.DeletionTimestamp != nil) {
 		cause, known := causes[target.Reason]

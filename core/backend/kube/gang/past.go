@@ -21,7 +21,7 @@ type Past struct {
 
 // End is how a run ended by itself, Completed or Failed; the zero value for one that did not.
 type End struct {
-	Phase   Phase
+	Phase   Phase  // Completed or Failed
 	Message string // one sentence for people
 }
 
@@ -74,27 +74,38 @@ func (p *planner) befell(other, exited *corev1.Pod) bool {
 	return !ok
 }
 
-// byItself reports whether all containers of a pod had ended before it was deleted, and nothing of its node or of Kubernetes ended
-// them. One that failed and is deleted may have failed for that: the clocks of two machines do not say.
+// byItself reports whether all containers of a pod had ended before it was deleted, evicted or the like, and nothing of its node ended
+// them. Those that a signal ended were not faster, whatever the clocks of two machines say.
 func byItself(pod *corev1.Pod) bool {
-	switch target := condition(pod, corev1.DisruptionTarget); pod.Status.Phase {
+	switch at, is := disturbed(pod); pod.Status.Phase {
 	case corev1.PodSucceeded:
-		return pod.DeletionTimestamp == nil || overBefore(pod, deletedAt(pod))
+		return pod.DeletionTimestamp == nil || overBefore(pod, at)
 	case corev1.PodFailed:
 		cause, _, _ := failure(pod)
-		return cause == core.CauseExited && pod.DeletionTimestamp == nil && (target == nil || target.Status != corev1.ConditionTrue)
+		return cause == core.CauseExited && (!is || overBefore(pod, at) && !slices.ContainsFunc(statuses(pod), signalled))
 	default:
 		return false
 	}
 }
 
-// deletedAt is when a pod was deleted.
-func deletedAt(pod *corev1.Pod) time.Time {
-	at := pod.DeletionTimestamp.Time
-	if g := pod.DeletionGracePeriodSeconds; g != nil {
-		at = at.Add(-time.Duration(*g) * time.Second)
+// disturbed is when a pod was first asked to end, if it was: by its deletion, or by what comes before that.
+func disturbed(pod *corev1.Pod) (at time.Time, is bool) {
+	if t := pod.DeletionTimestamp; t != nil {
+		at, is = t.Time, true
+		if g := pod.DeletionGracePeriodSeconds; g != nil {
+			at = at.Add(-time.Duration(*g) * time.Second)
+		}
 	}
-	return at
+	if c := condition(pod, corev1.DisruptionTarget); c != nil && c.Status == corev1.ConditionTrue && (!is || c.LastTransitionTime.Time.Before(at)) {
+		at, is = c.LastTransitionTime.Time, true
+	}
+	return at, is
+}
+
+// signalled reports whether a container ended by SIGTERM or SIGKILL, as those do that are asked to.
+func signalled(s corev1.ContainerStatus) bool {
+	t := s.State.Terminated
+	return t != nil && (t.ExitCode == 128+15 || t.ExitCode == 128+9)
 }
 
 // overBefore reports whether all containers of a pod had ended before a moment, in whole seconds, by two clocks.

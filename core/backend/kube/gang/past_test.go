@@ -38,7 +38,9 @@ func TestPast(t *testing.T) {
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: noon.Add(30 * time.Second)}, &grace
 	}
 	evicted := func(p *corev1.Pod) {
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon),
+		})
 	}
 	elsewhere := func(p *corev1.Pod) { p.Spec.NodeName = "gone" }
 	const run, done, bad = corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed
@@ -60,7 +62,10 @@ func TestPast(t *testing.T) {
 		"deleted in that second":            {pods: []*corev1.Pod{pod("2", done, deleted, ended(0, "", 0)), pod("2", done)}},
 		"one container later":               {pods: []*corev1.Pod{pod("2", done, deleted, ended(0, "", -time.Second, time.Second)), pod("2", done)}},
 		"deleted, nothing known":            {pods: []*corev1.Pod{pod("2", done, deleted), pod("2", done)}},
-		"failed and deleted":                {pods: []*corev1.Pod{pod("2", bad, deleted, ended(143, "Error", -time.Second)), pod("2", run)}},
+		"failed, deleted afterwards":        {pods: []*corev1.Pod{pod("2", bad, deleted, ended(1, "Error", -time.Second)), pod("2", run)}, want: Failed},
+		"failed, evicted afterwards":        {pods: []*corev1.Pod{pod("2", bad, evicted, ended(1, "Error", -time.Second)), pod("2", run)}, want: Failed},
+		"failed and deleted in that second": {pods: []*corev1.Pod{pod("2", bad, deleted, ended(1, "Error", 0)), pod("2", run)}},
+		"ended by a signal":                 {pods: []*corev1.Pod{pod("2", bad, deleted, ended(143, "Error", -time.Second)), pod("2", run)}},
 		"failed, the other is to end":       {pods: []*corev1.Pod{pod("2", bad, ended(1, "Error", -time.Second)), pod("2", run, deleted)}},
 		"failed beside one that is evicted": {pods: []*corev1.Pod{pod("2", bad, ended(1, "Error", 0)), pod("2", bad, evicted)}},
 		"failed beside a lost node":         {pods: []*corev1.Pod{pod("2", bad, ended(1, "Error", 0)), pod("2", run, elsewhere)}},
