@@ -39,7 +39,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: flaky help build test synthesize mutants race python optuna torch torch-twenty tune node examples browser slow wire kills live-forecasts pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image forecasts fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
+.PHONY: flaky help build test synthesize mutants race python optuna torch torch-twenty tune node examples browser slow wire products kills live-forecasts pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image forecasts fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -172,9 +172,15 @@ slow: ## run the properties at length, a thousand random worlds each, and measur
 wire: ## hold plugins to the built-ins at length: up to 10,000 jobs of each shipped config, and conformance in more worlds (QUARTET_DATA; some five minutes)
 	$(GO) test -count=1 -timeout=30m ./cmd/quartet -run='^(TestSameBytesThroughTheWire|TestConformanceThroughTheWire)$$' -wire.all
 
+products: ## try every allocation with every placement, elasticity and way of sharing devices: 27,360 compositions, some three minutes
+	$(GO) test -count=1 -timeout=30m ./test/acceptance/products -products.all -v
+
 kills: ## kill schedulers of real processes 200 times each way (SEED=1), those of searches 20 times, and damage stores at length
 	$(GO) test -count=1 -timeout=30m ./core/backend/local -run='IsKilled|Damaged' -v -local.kills=200 -local.seed=$(SEED) -local.damages=400
 	$(GO) test -count=1 -timeout=30m ./cmd/quartet -run=TuningIsKilled -v -tuning.kills=20 -tuning.seed=$(SEED)
+
+upgrade: ## resume runs that the programs of earlier versions began, and back (VERSIONS=TAG,COMMIT): some two minutes a version that is not built yet
+	$(GO) test -count=1 -timeout=60m ./test/upgrade -v -upgrade $(if $(VERSIONS),-upgrade.versions=$(VERSIONS))
 
 live-forecasts: ## compare the ends that runs of 40 paced jobs forecast with what happened (SEED=1): some 5 minutes
 	$(GO) test -count=1 -timeout=30m ./cmd/quartet -run='TestLiveForecasts' -v -forecast.jobs=40 -forecast.speedup=20 -forecast.seed=$(SEED)

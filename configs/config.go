@@ -59,6 +59,7 @@ type Config struct {
 	// Notes are warnings about what is valid and yet has no effect.
 	Notes core.Diagnostics
 
+	reread      func(resolved []byte) (*Config, error)
 	tree        *node             // what was written, and where
 	fromRestart map[string]string // settings that the section restart gave: its path, by theirs
 }

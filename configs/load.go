@@ -173,7 +173,7 @@ func (l *loader) compose() (*Config, error) {
 	c := &Config{
 		Version: f.Version, Name: f.Name, Seed: f.Seed, Plugins: f.Plugins, Cluster: f.Cluster, Sample: f.Sample, Estimate: f.Estimate, Round: f.Round, Restart: f.Restart, Measure: f.Measure, Output: f.Output,
 		Synthesizer: f.Synthesizer,
-		tree:        l.root, fromRestart: l.fromRestart,
+		reread:      l.reread, tree: l.root, fromRestart: l.fromRestart,
 	}
 	l.checkFile(c)
 	l.selectComponents(c)
@@ -186,6 +186,10 @@ func (l *loader) compose() (*Config, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+func (l *loader) reread(resolved []byte) (*Config, error) {
+	return Parse(l.catalog, "the recorded config", resolved, Options{Outside: l.options.Outside})
 }
 
 // report adds the problems of the part of the config at path, at the position where they were written.

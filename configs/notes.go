@@ -52,6 +52,22 @@ func (l *loader) noteTurns(c *Config, starting backend.Starting) {
 		c.Allocation.ID, rounds, key, start.Pause, keysOf(start))
 }
 
+// LongerTurns says which settings let jobs keep their devices for longer.
+func (c *Config) LongerTurns() string {
+	settings := "a longer round.interval"
+	if !c.Round.OnEvents || c.Round.Interval > 0 {
+		settings += fmt.Sprintf(" (%v)", c.Round.Interval)
+	} else {
+		settings += " (none), and round.on_events: false"
+	}
+	if turns := abilitiesOf(c.Allocation.Config).TakesTurns; turns != nil {
+		if least, setting, _ := turns.LeastTurn(); setting != "" {
+			settings = fmt.Sprintf("a larger pipeline.allocation.config.%s (%v s on one device), or %s,", setting, least, settings)
+		}
+	}
+	return settings + " lets them keep their devices for longer"
+}
+
 // turnEnds is how long a turn may take at least by the rounds, and the setting that says so; 0 where no round ends it.
 func turnEnds(r Round, start backend.Start) (rounds time.Duration, path string) {
 	if r.OnEvents && start.Event > 0 && (r.Interval == 0 || start.Event < r.Interval) {
@@ -171,8 +187,13 @@ func (l *loader) noteSharing(c *Config) {
 		return
 	}
 	a, p := c.Allocation, c.Placement
-	mayShare := a.unknown() || slices.Contains(a.Factory.Sharing, core.TimeSlice) || p.unknown() || p.Factory.Packs
-	if mayShare {
+	groups, packs := !a.unknown() && slices.Contains(a.Factory.Sharing, core.TimeSlice), !p.unknown() && p.Factory.Packs
+	if groups && packs {
+		seating := typesThat(l.catalog.Placement, func(i *core.Info) bool { return slices.Contains(i.Sharing, core.TimeSlice) && !i.Packs })
+		l.note(c, "pipeline.placement.type", "placements that seat groups: "+seating,
+			"%q makes groups of jobs that share devices, and %q decides by itself who does: of each group one job at a time is seated", a.ID, p.ID)
+	}
+	if groups || packs || a.unknown() || p.unknown() {
 		return
 	}
 	hint := "allocations that do: " + typesThat(l.catalog.Allocation, func(i *core.Info) bool { return slices.Contains(i.Sharing, core.TimeSlice) })

@@ -25,6 +25,15 @@ func (c *Config) Resolved() ([]byte, error) {
 	return b.Bytes(), e.Close()
 }
 
+// Reread reads what Resolved wrote, perhaps in an earlier version, with the components that this config was read with: settings that have come since
+// are at their defaults.
+func (c *Config) Reread(resolved []byte) (*Config, error) {
+	if c.reread == nil {
+		return nil, errors.New("the config was not read from text")
+	}
+	return c.reread(resolved)
+}
+
 // Locate fills in where the settings were written that an error names by their paths.
 func (c *Config) Locate(err error) error {
 	found, ok := errors.AsType[core.Diagnostics](err)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -238,7 +239,7 @@ func (s *state) checkSeating(component string, grants []Grant, seating Seating) 
 	}
 	for i := range seating.Unseated {
 		v := &seating.Unseated[i]
-		v.By = component
+		v.By = cmp.Or(v.By, component) // or of the backend
 		if err := s.answersGrant(component, v.Job); err != nil {
 			return err
 		}

@@ -2,10 +2,9 @@ package core
 
 import "slices"
 
-// DeviceKeeper is implemented by a backend on which a job may go on with devices that it keeps while it gets or gives others. Where
-// KeepsDevices is true, a job that stays on a node has as many as it can of the devices that it holds there already: which ones a
-// placer names on a node makes no difference to it, as all of them are of one type. What a placer says of nodes, and of how many
-// devices of each, stays. Absent, seats are what the placer says.
+// DeviceKeeper is implemented by a backend on which a job may go on with devices that it keeps while it gets or gives others. Where KeepsDevices is true, a job
+// that stays on a node has as many as it can of the devices that it holds there already: which ones a placer names on a node makes no difference to it, as all of
+// them are of one type. What a placer says of nodes, and of how many devices of each, stays. Absent, seats are what the placer says.
 type DeviceKeeper interface {
 	// KeepsDevices reports whether a job that stays on a node keeps devices that it holds there.
 	KeepsDevices() bool
@@ -17,8 +16,8 @@ type share struct {
 	held            DeviceSet // of the node, by the job
 }
 
-// keepDevices lets jobs that stay on a node keep their devices there. Seats of the placer are copied where they change. It leaves a
-// node alone on which the placer's answer makes no sense. O(placements + seats log seats).
+// keepDevices lets jobs that stay on a node keep their devices there. Seats of the placer are copied where they change. It leaves a node alone on which the
+// placer's answer makes no sense. O(placements + seats log seats).
 func (s *state) keepDevices(placed []Placement) {
 	shares, moves, valid := s.sharesOf(placed)
 	if !valid {
@@ -46,8 +45,7 @@ func (s *state) keepDevices(placed []Placement) {
 	}
 }
 
-// sharesOf lists what placements have of each node, and the nodes of which a job that stays gets other devices. Placements of jobs that
-// do not exist are not valid.
+// sharesOf lists what placements have of each node, and where a job that stays gets other devices. Placements of jobs that do not exist are not valid.
 func (s *state) sharesOf(placed []Placement) (shares map[NodeID][]share, moves map[NodeID]bool, valid bool) {
 	shares, moves = map[NodeID][]share{}, map[NodeID]bool{}
 	for i := range placed {

@@ -78,6 +78,7 @@ type Pipeline struct {
 	chooser       Chooser
 	scaling       Scaling
 	keepsDevices  bool
+	reseat        func(*View, []Grant, Seating) Seating
 	wakeOnReports bool
 	retryBackend  func(ctx context.Context, failures int, trouble error) error
 
@@ -102,6 +103,8 @@ type PipelineOptions struct {
 	Scaling Scaling
 	// KeepDevices lets jobs that stay on a node keep their devices there: see DeviceKeeper.
 	KeepDevices bool
+	// Reseat corrects an answer of the placer by what only the backend knows of nodes, before it is checked; nil leaves it as it is.
+	Reseat func(*View, []Grant, Seating) Seating
 	// WakeOnReports has what jobs report wake the pipeline, for an observer that decides by it.
 	WakeOnReports bool
 	// Memory keeps what the stages learn, and is what the pipeline resumes from; nil for none.
@@ -121,7 +124,7 @@ func NewPipeline(c *Cluster, s Stages, o PipelineOptions) *Pipeline {
 	}
 	p.resumption.memory, p.resumption.newStages = o.Memory, o.NewStages
 	p.wakeOnReports, p.chooser, p.retryBackend = o.WakeOnReports, o.Chooser, o.RetryBackend
-	p.scaling, p.keepsDevices = o.Scaling, o.KeepDevices
+	p.scaling, p.keepsDevices, p.reseat = o.Scaling, o.KeepDevices, o.Reseat
 	p.state.init(c, o.Rounds)
 	p.state.decideBy(&p.stages)
 	p.watchBy(o.Watchers)
@@ -164,8 +167,7 @@ func (p *Pipeline) Run(ctx context.Context, b Backend) error {
 // NowSeconds is the moment of the last round.
 func (p *Pipeline) NowSeconds() float64 { return p.state.view.NowSeconds }
 
-// CurrentComponent is the id of the component that is being asked, and the round: whoever recovers from its panic can name it. Empty
-// between two questions.
+// CurrentComponent is the id of the component that is being asked, empty between two questions, and the round: whoever recovers from its panic can name it.
 func (p *Pipeline) CurrentComponent() (component string, round int) {
 	return p.state.asking, p.state.view.Round
 }
@@ -322,10 +324,13 @@ func (p *Pipeline) seat(ctx context.Context) error {
 	if len(p.plan.Grants) == 0 {
 		return nil
 	}
-	if err := s.ask(ctx, c.ID, c.can.Recoverer, (*mark).forgetSeats, func() error {
+	return s.ask(ctx, c.ID, c.can.Recoverer, (*mark).forgetSeats, func() error {
 		seating, err := c.Policy.Place(ctx, &s.view, p.plan.Grants)
 		if err != nil {
 			return s.malfunction(c.ID, "place", err)
+		}
+		if p.reseat != nil {
+			seating = p.reseat(&s.view, p.plan.Grants, seating)
 		}
 		if p.keepsDevices {
 			s.keepDevices(seating.Placed)
@@ -335,10 +340,7 @@ func (p *Pipeline) seat(ctx context.Context) error {
 			return err
 		}
 		return p.takeStanding(c.ID, &c.can, 0)
-	}); err != nil {
-		return err
-	}
-	return nil
+	})
 }
 
 func (p *Pipeline) tune(ctx context.Context) error {

@@ -134,7 +134,7 @@ func (p *Pipeline) leaveOutRefused() {
 			continue // by one that is left out
 		}
 		p.leaveOut(*v)
-		if c := s.candidate(v.Job); waits && !r.knows(c) {
+		if c := s.candidate(v.Job); waits && v.By == p.stages.Placement.ID && !r.knows(c) { // others like it may be where it cannot
 			r.shapes = append(r.shapes, *c)
 		}
 	}

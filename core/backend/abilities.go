@@ -12,6 +12,7 @@ import (
 type Abilities struct {
 	Scaling      core.Scaling     // adds and removes nodes
 	KeepsDevices bool             // a job that stays on a node keeps its devices there
+	Reseating    Reseating        // knows more of nodes than their devices
 	Memory       core.Memory      // records rounds, so that a run is resumed
 	Observer     core.Observer    // looks at rounds itself
 	Files        core.FileReader  // has read files that the run depends on
@@ -39,6 +40,7 @@ func AbilitiesOf(b core.Backend) (a Abilities) {
 	if keeper, is := b.(core.DeviceKeeper); is {
 		a.KeepsDevices = keeper.KeepsDevices()
 	}
+	a.Reseating, _ = b.(Reseating)
 	a.Scaling, _ = b.(core.Scaling)
 	a.Memory, _ = b.(core.Memory)
 	a.Observer, _ = b.(core.Observer)
@@ -61,6 +63,27 @@ func AbilitiesOf(b core.Backend) (a Abilities) {
 	a.Forecasts, _ = b.(ForecastReporter)
 	a.CatchingUp, _ = b.(CatchingUp)
 	return a
+}
+
+// Reseating is a backend that knows which nodes a job can be on for more than their devices.
+type Reseating interface {
+	// Reseat corrects where a placer puts jobs, and refuses those that can be nowhere. Grants are those that the placer was asked about,
+	// in order of precedence. It may be called several times a round, and each time forgets the time before.
+	Reseat(v *core.View, grants []core.Grant, answer core.Seating) core.Seating
+}
+
+// Reseat is how the backend corrects a placer; nil where it does not.
+func (a *Abilities) Reseat() func(*core.View, []core.Grant, core.Seating) core.Seating {
+	if a.Reseating == nil {
+		return nil
+	}
+	return a.Reseating.Reseat
+}
+
+// SubmittedElsewhere is a backend that is operated and takes no jobs by that.
+type SubmittedElsewhere interface {
+	// SubmitCommand is the command by which jobs come.
+	SubmitCommand() string
 }
 
 // Identified is a backend that distinguishes runs in the same folder.

@@ -27,7 +27,7 @@ func TestAbilitiesOfBackends(t *testing.T) {
 		"the simulator":   {&sim.Simulator{}, []string{"Scaling", "Files", "Reactive", "Jobs", "StartPauses", "Pairs", "GivesUp"}},
 		"a fake":          {&fake.Backend{}, []string{"Scaling", "Memory", "Driven", "Run", "Closer", "Operated", "CatchingUp"}},
 		"local processes": {&local.Backend{}, []string{"Scaling", "Memory", "Clock", "Driven", "Run", "Pending", "Ends", "Leaving", "Closer", "Operated", "Expecting", "CatchingUp"}},
-		"Kubernetes":      {&kube.Backend{}, []string{"KeepsDevices", "Memory", "Observer", "Clock", "Leaving", "Closer", "Operated", "Forecasts", "CatchingUp"}},
+		"Kubernetes":      {&kube.Backend{}, []string{"KeepsDevices", "Reseating", "Memory", "Observer", "Clock", "Leaving", "Closer", "Operated", "Forecasts", "CatchingUp"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			can := reflect.ValueOf(backend.AbilitiesOf(tc.backend))

@@ -43,7 +43,11 @@ type Run struct {
 	Identity string          // text that is equal for runs that decide alike
 	Config   string          // resolved, for whoever reads the state
 	Files    []core.FileRead // that its policies read when they were made
+	Program  string          // version of this program; empty when it is not known
 	Fresh    bool            // what is found is stopped and forgotten
+
+	// Differs lists in which settings that decide a recorded config is not as the one of the run, as this program reads both. nil where nobody knows.
+	Differs func(config string) ([]string, error)
 }
 
 // StoreFile is the file in the folder of a backend of real machines that a killed run goes on from.

@@ -108,6 +108,16 @@ func DecodeJobs(file string, text []byte) ([]Job, error) {
 	return jobs, nil
 }
 
+// Unwritten is a job of which a job file says no more than how many replicas it asks for and which total batch: all else of it is as it is where
+// its owner wrote nothing.
+func Unwritten(replicas, batch int) *Job {
+	var e jobEntry
+	_ = e.decode(map[string]any{}) // that it has neither a name nor a command is what is wanted
+	e.Replicas, e.Batch.Requested = replicas, batch
+	job := e.job()
+	return &job
+}
+
 // notKubernetes refuses a file whose first document is an object of Kubernetes.
 func notKubernetes(file string, text []byte) error {
 	if !bytes.Contains(text, []byte("apiVersion")) {

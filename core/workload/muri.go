@@ -65,7 +65,7 @@ func readMuriWorkload(in *input, factor float64) (*Workload, error) {
 // job is a row as a job, whose iterations alone are so many times as long as in the row.
 func (r *MuriJob) job(factor float64) Job {
 	alone := r.IterationSeconds * factor
-	job := newDurationJob(r.Name, r.SubmitSeconds, r.Iterations*alone, r.Devices)
+	job := newDurationJob(r.Name, r.SubmitSeconds, r.LengthSeconds*factor, r.Devices)
 	job.Spec.Application, job.Spec.BestEffort, job.At = r.Model, r.Opportunistic, r.At
 	job.Spec.Iteration = core.Iteration{Load: r.StageSeconds[0], Compute: r.StageSeconds[1], Sync: r.StageSeconds[2], Measured: alone}
 	return job
@@ -85,6 +85,9 @@ type MuriJob struct {
 	SubmitSeconds    float64
 	Iterations       float64 // a whole number
 	IterationSeconds float64 // one iteration, alone on the devices
+	// LengthSeconds is all iterations, alone on the devices. It is rounded once, so that jobs of the same length are equal in it to the last bit, whatever
+	// their iterations take: which of them comes first is then a matter of the order and not of rounding.
+	LengthSeconds float64
 	// StageSeconds are what one iteration needs of storage and CPUs, of the devices, and of the network.
 	StageSeconds  [3]float64
 	Opportunistic bool          // priority 1; only the imitation of AntMan distinguishes the classes
@@ -106,6 +109,7 @@ func readMuri(in *input) ([]MuriJob, error) {
 	var jobs []MuriJob
 	lines := map[string]int{}
 	for t.next() {
+		milliseconds := t.number(muriIteration, aboveZero, maxSeconds, "a number of milliseconds")
 		job := MuriJob{
 			Name:             t.text(muriName),
 			Model:            t.label(muriModel),
@@ -113,7 +117,7 @@ func readMuri(in *input) ([]MuriJob, error) {
 			Batch:            t.count(muriBatch),
 			SubmitSeconds:    t.number(muriSubmit, 0, maxSeconds, "a number of milliseconds") / 1000,
 			Iterations:       t.whole(muriIterations, maxSeconds, "a whole number"),
-			IterationSeconds: t.number(muriIteration, aboveZero, maxSeconds, "a number of milliseconds") / 1000,
+			IterationSeconds: milliseconds / 1000,
 			Opportunistic:    t.whole(muriPriority, 1, "a class") == 1,
 			At:               t.declaration(),
 		}
@@ -123,6 +127,7 @@ func readMuri(in *input) ([]MuriJob, error) {
 		for i := range job.StageSeconds {
 			job.StageSeconds[i] = t.number(muriStages+i, 0, maxSeconds, "a number of milliseconds") / 1000
 		}
+		job.LengthSeconds = job.Iterations * milliseconds / 1000
 		t.number(muriDuration, 0, maxSeconds, "a number of milliseconds")
 		t.number(muriInterval, 0, maxSeconds, "a number of milliseconds")
 		if first, twice := lines[job.Name]; twice {

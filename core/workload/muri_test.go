@@ -24,8 +24,8 @@ func TestReadMuri(t *testing.T) {
 		"rows in their order, milliseconds to seconds": {
 			rows: "7,8,2500,100,vgg16,16,21400,0,214,82,75,66,0\n3,1,0,5,dqn,128,2450,2500,490,446,8,0,1\n",
 			want: []MuriJob{
-				{Name: "7", Model: "vgg16", Devices: 8, Batch: 16, SubmitSeconds: 2.5, Iterations: 100, IterationSeconds: .214, StageSeconds: [3]float64{.082, .075, .066}},
-				{Name: "3", Model: "dqn", Devices: 1, Batch: 128, Iterations: 5, IterationSeconds: .49, StageSeconds: [3]float64{.446, .008, 0}, Opportunistic: true},
+				{Name: "7", Model: "vgg16", Devices: 8, Batch: 16, SubmitSeconds: 2.5, Iterations: 100, IterationSeconds: .214, LengthSeconds: 21.4, StageSeconds: [3]float64{.082, .075, .066}},
+				{Name: "3", Model: "dqn", Devices: 1, Batch: 128, Iterations: 5, IterationSeconds: .49, LengthSeconds: 2.45, StageSeconds: [3]float64{.446, .008, 0}, Opportunistic: true},
 			},
 		},
 		"no iterations":        {rows: "7,8,0,0,vgg16,16,0,0,214,82,75,66,0\n", err: `t.csv:2:7: iterations is "0"; expected at least 1`},

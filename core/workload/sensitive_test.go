@@ -172,6 +172,23 @@ func TestSynergySource(t *testing.T) {
 	if got := measured.Jobs[1].Spec.Sensitivity.Ideal.MemoryGB; got != memory[0] {
 		t.Errorf("measured, who needs no more than the least asks for %v GB", got)
 	}
+	for name, tc := range map[string]struct {
+		trace string
+		more  map[string]any
+		want  float64 // when job 0 is submitted
+	}{
+		"all in the first second":              {"0,image,0.5,1,1\n1,image,0.999,1,1\n", nil, 299.5},
+		"all at once":                          {"0,image,0,1,1\n1,image,0,1,1\n", nil, 299},
+		"one":                                  {"0,image,0,1,1\n", nil, 299},
+		"one at the end of it":                 {"0,image,0.5,1,1\n1,image,1,1,1\n", nil, 0.5},
+		"the later one first":                  {"1,image,600,1,1\n0,image,0.5,1,1\n", nil, 0.5},
+		"all in the first second, not delayed": {"0,image,0.5,1,1\n", map[string]any{"delay": "0s"}, 0.5},
+		"delayed by so much":                   {"0,image,0.5,1,1\n1,image,600,1,1\n", map[string]any{"delay": "1m"}, 60.5},
+	} {
+		if got := mustLoad(t, NewSynergy(), settings(tc.trace, tc.more)).Jobs[0].Spec; got.Name != "0" || got.SubmitSeconds != tc.want {
+			t.Errorf("%s: job %s comes at %v s, want job 0 at %v s", name, got.Name, got.SubmitSeconds, tc.want)
+		}
+	}
 	for trace, want := range map[string]string{
 		"0,imag,0,100,1\n":         `model "imag" was not measured on servers with 3 CPUs for a device`,
 		"0,image,0,100,0\n":        "gpus",

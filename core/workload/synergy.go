@@ -191,8 +191,8 @@ type SynergyConfig struct {
 	Speeds string `config:"speeds" enum:"ideal|measured" doc:"ideal: as published, a job has its speed-up with what it runs best with, less on a straight line down to the proportional share; measured: the speed that was measured with the largest amounts that are not above its own"`
 	// LeastMemoryGB: with speeds ideal, memory for a device that a model asks for which needs no more than the least measured.
 	LeastMemoryGB float64 `config:"least_memory_gb" min:"0" doc:"with speeds ideal, memory for a device that a model asks for which needs no more than the least measured; 0: the least measured"`
-	// Delay: submit every job so much later: 299s where all jobs are there within the first second, for which the artifact has its first round of 300 s begin at second 1.
-	Delay time.Duration `config:"delay" min:"0s" doc:"submit every job so much later: 299s where all jobs are there within the first second, for which the artifact has its first round of 300 s begin at second 1"`
+	// Delay: submit every job so much later; nil for what the artifact does, see staticDelay.
+	Delay *time.Duration `config:"delay" min:"0s" doc:"submit every job so much later; left out, 299s where all jobs are there within the first second, for which the artifact has its first round of 300 s begin at second 1, and else 0s"`
 }
 
 // The values of SynergyConfig.Speeds.
@@ -230,6 +230,10 @@ func (s *synergySource) Load(ctx context.Context) (*Workload, error) {
 	} else if err != nil {
 		return nil, err
 	}
+	delay := staticDelay(rows)
+	if s.Delay != nil {
+		delay = s.Delay.Seconds()
+	}
 	jobs := make([]Job, 0, len(rows))
 	for i := range rows {
 		row := &rows[i]
@@ -241,7 +245,7 @@ func (s *synergySource) Load(ctx context.Context) (*Workload, error) {
 			})
 		}
 		if t != nil {
-			jobs = append(jobs, s.job(row, t))
+			jobs = append(jobs, row.job(t, delay))
 		}
 	}
 	return assemble(jobs, []Input{in.Input, measured.Input}, problems)
@@ -277,8 +281,20 @@ func (s *synergySource) models(in *input) (map[string]*core.Sensitivity, core.Di
 	return models, nil
 }
 
-func (s *synergySource) job(row *SynergyRow, t *core.Sensitivity) Job {
-	job := newDurationJob(strconv.Itoa(row.ID), row.ArrivalSeconds+s.Delay.Seconds(), row.Iterations, row.Devices)
+// staticDelay is by how many seconds the jobs of a trace come later here than in the artifact. Its rounds last 300 s; the first one begins at second 1 where all
+// jobs are there within the first second, and else at a multiple of 300 s, as here.
+func staticDelay(rows []SynergyRow) float64 {
+	for i := range rows {
+		if rows[i].ArrivalSeconds >= 1 {
+			return 0
+		}
+	}
+	return 299
+}
+
+// job is a row as a job, submitted so many seconds later.
+func (row *SynergyRow) job(t *core.Sensitivity, delay float64) Job {
+	job := newDurationJob(strconv.Itoa(row.ID), row.ArrivalSeconds+delay, row.Iterations, row.Devices)
 	job.Spec.Application, job.Spec.Sensitivity, job.At = row.Model, t, row.At
 	job.Model = &iterations{row.Iterations, t.IterationSeconds, row.Devices}
 	return job

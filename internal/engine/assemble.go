@@ -22,7 +22,7 @@ func (e *execution) assemble(ctx context.Context) error {
 	observers := e.observers()
 	o := core.PipelineOptions{
 		Rounds: e.Round.Options(), Stopwatch: e.stopwatch, Observers: observers, Watchers: e.watchers(ctx), Scaling: e.can.Scaling,
-		KeepDevices: e.can.KeepsDevices, WakeOnReports: e.driver != nil /* a search may stop a trial by them */, RetryBackend: e.retryBackend(pause),
+		KeepDevices: e.can.KeepsDevices, Reseat: e.can.Reseat(), WakeOnReports: e.driver != nil /* a search may stop a trial by them */, RetryBackend: e.retryBackend(pause),
 	}
 	if e.chooser != nil {
 		o.Chooser = e.chooser

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/debug"
 )
@@ -24,6 +25,14 @@ const (
 	unknownBuild = "unknown"
 	modulePath   = "github.com/quartet-sched/quartet"
 )
+
+// program names the version of the program, for people.
+func (b Build) program() string {
+	if b.Commit == unknownBuild {
+		return b.Version
+	}
+	return fmt.Sprintf("%s, commit %s", b.Version, b.Commit)
+}
 
 // ReadBuild returns what the running program was built from.
 func ReadBuild() Build {

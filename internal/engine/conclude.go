@@ -65,6 +65,7 @@ func (e *execution) summarize(r *Result, left []*core.Job) (err error) {
 			return err
 		}
 	}
+	e.noteOutcome(r.Summary)
 	if err := e.summarizeReactive(r.Summary, left, r.EndSeconds); err != nil {
 		return err
 	}

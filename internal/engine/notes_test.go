@@ -48,7 +48,7 @@ func turnsNoted(c *quartet.Composition) (text string) {
 // No jobs restart for ever of which it was not told that they may, whatever the allocation and however short its turns.
 func TestJobsThatRestartForEverAreTold(t *testing.T) {
 	short := map[string][]map[string]any{
-		"las":                   {{"quantum_seconds": 15.0}, {"quantum_seconds": 300.0}, {"service": "wall_time"}, {"starvation_after": "30s"}},
+		"las":                   {{"quantum_seconds": 15.0}, {"quantum_seconds": 300.0}, {"quantum_seconds": 0.0}, {"service": "wall_time", "quantum_seconds": 0.0}, {"starvation_after": "30s"}},
 		"tiresias":              {{"thresholds": []any{5.0, 10.0, 20.0}, "promote_factor": 0.5}, {"thresholds": []any{5.0, 10.0, 20.0, 40.0, 80.0}}},
 		"elastic_tiresias":      {{"thresholds": []any{5.0, 10.0, 20.0}, "promote_factor": 0.5}},
 		"themis":                {{"lease": "5s"}, {"lease": "20s"}},
@@ -97,6 +97,7 @@ func TestJobsThatRestartForEverAreTold(t *testing.T) {
 // What is told holds the two figures and the keys to change; what is long enough is not told.
 func TestTurnsShorterThanAStart(t *testing.T) {
 	type config = map[string]any
+	exact := config{"quantum_seconds": 0.0} // service is compared exactly
 	cases := map[string]struct {
 		allocation string
 		settings   config
@@ -105,19 +106,20 @@ func TestTurnsShorterThanAStart(t *testing.T) {
 		backend    config
 		want       []string // parts of it; none for nothing
 	}{
-		"as long as a start": {allocation: "las", interval: 20, backend: config{"restart_overhead": "20s"}, want: []string{
+		"as long as a start": {allocation: "las", settings: exact, interval: 20, backend: config{"restart_overhead": "20s"}, want: []string{
 			`"allocation/las" may hand their devices to others after 20s (round.interval), and a start takes up to 20s (backend.config.restart_overhead)`,
 			"set round.interval above 20s, or hold rounds on events only with round.interval: 0s and round.on_events: true, or pipeline.allocation.config.quantum_seconds above 20s",
 		}},
-		"longer than a start":     {allocation: "las", interval: 20.1, backend: config{"restart_overhead": "20s"}},
-		"ten times shorter":       {allocation: "las", interval: 2, backend: config{"restart_overhead": "20s"}, want: []string{"after 2s (round.interval)"}},
-		"free starts":             {allocation: "las", interval: 1},
-		"on events":               {allocation: "las", events: true, backend: config{"restart_overhead": "20s"}},
-		"on events as well":       {allocation: "las", events: true, interval: 20, backend: config{"restart_overhead": "20s"}, want: []string{"after 20s (round.interval)"}},
-		"starts that are events":  {allocation: "las", events: true, backend: config{"start_delay": "30s"}, want: []string{"after 30s (backend.config.start_delay), and a start takes up to 30s (backend.config.start_delay)", "and round.on_events to false"}},
-		"ends that are events":    {allocation: "las", events: true, backend: config{"release_delay": "5s", "start_delay": "30s", "start_delay_spread": "1s"}, want: []string{"after 5s (backend.config.release_delay), and a start takes up to 36s (backend.config.release_delay + backend.config.start_delay + backend.config.start_delay_spread)"}},
-		"no events":               {allocation: "las", interval: 60, backend: config{"start_delay": "30s"}},
-		"the longest application": {allocation: "las", interval: 30, backend: config{"restart_overhead": "20s", "application_overhead": []any{config{"application": "a", "overhead": "5s"}, config{"application": "b", "overhead": "30s"}}}, want: []string{"a start takes up to 30s (backend.config.application_overhead[1].overhead)"}},
+		"longer than a start":     {allocation: "las", settings: exact, interval: 20.1, backend: config{"restart_overhead": "20s"}},
+		"ten times shorter":       {allocation: "las", settings: exact, interval: 2, backend: config{"restart_overhead": "20s"}, want: []string{"after 2s (round.interval)"}},
+		"free starts":             {allocation: "las", settings: exact, interval: 1},
+		"on events":               {allocation: "las", settings: exact, events: true, backend: config{"restart_overhead": "20s"}},
+		"on events as well":       {allocation: "las", settings: exact, events: true, interval: 20, backend: config{"restart_overhead": "20s"}, want: []string{"after 20s (round.interval)"}},
+		"starts that are events":  {allocation: "las", settings: exact, events: true, backend: config{"start_delay": "30s"}, want: []string{"after 30s (backend.config.start_delay), and a start takes up to 30s (backend.config.start_delay)", "and round.on_events to false"}},
+		"ends that are events":    {allocation: "las", settings: exact, events: true, backend: config{"release_delay": "5s", "start_delay": "30s", "start_delay_spread": "1s"}, want: []string{"after 5s (backend.config.release_delay), and a start takes up to 36s (backend.config.release_delay + backend.config.start_delay + backend.config.start_delay_spread)"}},
+		"no events":               {allocation: "las", settings: exact, interval: 60, backend: config{"start_delay": "30s"}},
+		"the longest application": {allocation: "las", settings: exact, interval: 30, backend: config{"restart_overhead": "20s", "application_overhead": []any{config{"application": "a", "overhead": "5s"}, config{"application": "b", "overhead": "30s"}}}, want: []string{"a start takes up to 30s (backend.config.application_overhead[1].overhead)"}},
+		"a quantum by default":    {allocation: "las", interval: 1, backend: config{"restart_overhead": "59m"}},
 		"a quantum":               {allocation: "las", settings: config{"quantum_seconds": 21.0}, interval: 10, backend: config{"restart_overhead": "20s"}},
 		"a short quantum":         {allocation: "las", settings: config{"quantum_seconds": 11.0}, interval: 10, backend: config{"restart_overhead": "20s"}, want: []string{"after 20s (pipeline.allocation.config.quantum_seconds)"}},
 		"a lease":                 {allocation: "gavel_max_min", interval: 10, backend: config{"restart_overhead": "20s"}},

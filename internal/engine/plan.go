@@ -49,7 +49,7 @@ func (c *Composition) planNext(ctx context.Context, snapshot string, by planHook
 	}
 	p := &Plan{Cluster: cluster, Verdicts: map[core.JobID]core.Verdict{}, Names: map[core.JobID]string{}}
 	o := core.PipelineOptions{
-		Rounds: c.Round.Options(), Observers: []core.Observer{planObserver{p}}, KeepDevices: can.KeepsDevices, Memory: can.Memory,
+		Rounds: c.Round.Options(), Observers: []core.Observer{planObserver{p}}, KeepDevices: can.KeepsDevices, Reseat: can.Reseat(), Memory: can.Memory,
 	}
 	if by.watch != nil {
 		o.Watchers = []func(*core.Pipeline) core.Observer{by.watch}

@@ -38,7 +38,7 @@ func (e *execution) react(ctx context.Context) (workload.Reacting, error) {
 		if info, err := os.Stat(record); err != nil || info.Size() == 0 {
 			return nil, core.Diagnostics{{
 				Position: core.Position{File: record}, Summary: "is missing or empty, and the run to resume has asked its search before: what it answered is unknown",
-				Hint: "put it back from a copy, or begin anew with --fresh",
+				Hint: "put it back from a copy, or begin another run with --name",
 			}}
 		}
 	}

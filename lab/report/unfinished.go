@@ -90,6 +90,13 @@ func (r *Run) open(files fs.FS, told *SoFar) source {
 	return from
 }
 
+// OpenFile opens a file of the run in a folder, such as decisions.jsonl. That of a run that has not ended, or was killed, is read up to its last whole
+// line. The error is fs.ErrNotExist where there is none, or nothing in it yet.
+func OpenFile(dir, name string) (io.ReadCloser, error) {
+	files := os.DirFS(dir)
+	return new(Run).open(files, nil).open(name)
+}
+
 func capital(text string) string {
 	if text == "" {
 		return text

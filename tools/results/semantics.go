@@ -18,7 +18,7 @@ func (b *bench) semantics() ([][]string, error) {
 		{"Blox LAS, s1000", "blox-eurosys24/las.yaml", blox, []step{
 			{"published", ""},
 			{"completions at their moment", "backend.config.publication.completion=exact"},
-			{"and consolidated placement", "pipeline={allocation: {type: las, config: {service: wall_time}}, placement: {type: consolidated}}"},
+			{"and consolidated placement", "pipeline={allocation: {type: las, config: {service: wall_time, quantum_seconds: 0}}, placement: {type: consolidated}}"},
 			{"and rounds on events", "round.on_events=true"},
 		}},
 		{"Pollux Tiresias, workload 6", "pollux-osdi21/tiresias.yaml", pollux, []step{

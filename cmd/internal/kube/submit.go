@@ -78,7 +78,19 @@ func (c *Cluster) Submit(ctx context.Context, f backend.JobFile) ([]string, erro
 		names = append(names, c.nameOf(d.job))
 	}
 	c.noteTooLarge(ctx, list)
+	c.noteSharedPods(list)
 	return names, nil
+}
+
+// noteSharedPods says of jobs whose pods may have several replicas that the CPU and memory of a pod are the same for any number of them.
+func (c *Cluster) noteSharedPods(list []declared) {
+	for i := range list {
+		t := list[i].job
+		if spec, wrong := t.JobSpec(0, 0); t.Spec.PodPer == "" && len(wrong) == 0 && spec.MaxReplicas > t.DevicesPerReplica() && spec.CPUs+spec.MemoryGB > 0 {
+			c.note("a pod of job %q has the CPU and memory of its template, also with several replicas on a node; set spec.podPer to %s for a pod of each, or to %s if that is meant",
+				c.nameOf(t), trainingjob.PodPerReplica, trainingjob.PodPerNode)
+		}
+	}
 }
 
 // noteTooLarge tells of jobs a replica of which has more devices than any node now. Who may not list nodes is told nothing.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,6 +112,38 @@ func TestZeros(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A job is warned of whose pods may have several replicas and the CPU of one.
+func TestSubmitNotesSharedPods(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec, container string
+		want            bool
+	}{
+		"several replicas with CPU":   {"replicas: {max: 4}", "resources: {requests: {cpu: 8}}", true},
+		"memory by a limit":           {"requested: 2", "resources: {limits: {memory: 8Gi}}", true},
+		"one replica":                 {"requested: 1", "resources: {requests: {cpu: 8}}", false},
+		"one replica of four devices": {"replicas: {max: 1, devicesPerReplica: 4}", "resources: {requests: {cpu: 8}}", false},
+		"nothing requested":           {"replicas: {max: 4}", "env: []", false},
+		"a pod of each":               {"podPer: Replica, replicas: {max: 4}", "resources: {requests: {cpu: 8}}", false},
+		"a pod of a node, on purpose": {"podPer: Node, replicas: {max: 4}", "resources: {requests: {cpu: 8}}", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var notes []string
+			c := opened(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.Copy(w, r.Body)
+			}))
+			c.options.Note = func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+			text := fmt.Sprintf("apiVersion: quartet.sched/v1alpha1\nkind: TrainingJob\nmetadata: {name: j}\nspec: {%s, template: {spec: {containers: [{name: main, image: i, %s}]}}}\n", tc.spec, tc.container)
+			if _, err := c.Submit(t.Context(), backend.JobFile{Name: "job.yaml", Text: []byte(text)}); err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "podPer") }); got != tc.want {
+				t.Errorf("notes %q", notes)
 			}
 		})
 	}

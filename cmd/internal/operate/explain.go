@@ -221,7 +221,8 @@ func (a *app) explainCommand() *cobra.Command {
 		Long: `Shows why a job is pending: what it needs, what is free, and the machine-readable reason in brackets. The
 decisions about the job follow, the latest first. It sums up how long the job was pending for which reason,
 and lists the jobs in front of a blocked one.
-With --run-dir it reads the decisions.jsonl of a run or a simulation instead of asking a scheduler.`,
+With --run-dir it reads the decisions.jsonl of a run or a simulation instead of asking a scheduler: of one
+that was killed, what it had written.`,
 		Example: "  quartet explain train\n  quartet explain job-000017 --run-dir runs/default",
 		Args:    cobra.ExactArgs(1),
 	}

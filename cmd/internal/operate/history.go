@@ -17,6 +17,7 @@ import (
 	"github.com/quartet-sched/quartet/cmd/internal/cli"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
+	"github.com/quartet-sched/quartet/lab/report"
 )
 
 // keptHistory is how many decisions of a recorded run are kept of a job, the last ones.
@@ -46,13 +47,24 @@ type decisionLine struct {
 	LearningRateFactor float64 `json:"learning_rate_factor"`
 }
 
+const decisionsFile = "decisions.jsonl"
+
+// openDecisions opens the decisions of a run, those of one that was killed as far as they were written.
+func openDecisions(dir, path string) (io.ReadCloser, error) {
+	file, err := report.OpenFile(dir, decisionsFile)
+	switch {
+	case !errors.Is(err, os.ErrNotExist):
+		return file, err
+	case report.GoesOn(dir):
+		return nil, cli.Problem(path, "the run has not ended, and wrote no decisions yet", "resume it with quartet run and ask its scheduler; a run writes decisions when output.write lists them")
+	}
+	return nil, cli.Problem(path, "no such file", "a run writes it when output.write lists decisions")
+}
+
 // readDecisions finds in the decisions of a recorded run what was last decided about a job.
 func readDecisions(dir, job string) (*controlv1.DescribeResponse, error) {
-	path := filepath.Join(dir, "decisions.jsonl")
-	file, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, cli.Problem(path, "no such file", "a run writes it when output.write lists decisions")
-	}
+	path := filepath.Join(dir, decisionsFile)
+	file, err := openDecisions(dir, path)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +76,9 @@ func readDecisions(dir, job string) (*controlv1.DescribeResponse, error) {
 		text, err := in.ReadBytes('\n')
 		if len(bytes.TrimSpace(text)) > 0 {
 			var l decisionLine
-			if wrong := json.Unmarshal(text, &l); wrong != nil {
+			if wrong := json.Unmarshal(text, &l); wrong != nil && errors.Is(err, io.EOF) {
+				break // a last line that was not written to its end never was
+			} else if wrong != nil {
 				return nil, core.Diagnostics{{Position: core.Position{File: path, Line: n}, Summary: "no decision: " + wrong.Error()}}
 			}
 			d.NowSeconds = max(d.NowSeconds, l.AtSeconds)

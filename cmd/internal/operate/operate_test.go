@@ -90,7 +90,7 @@ func scheduler(t *testing.T, o *operated, more ...core.Event) {
 	if err := os.MkdirAll("runs/local/live", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	config, err := configs.Load(catalog(), configs.Options{Sets: []string{"pipeline.allocation={type: las}", "pipeline.placement={type: first_fit}"}})
+	config, err := configs.Load(catalog(), configs.Options{Sets: []string{"pipeline.allocation={type: las, config: {quantum_seconds: 0}}", "pipeline.placement={type: first_fit}"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,13 +88,13 @@ func (f *serveFlags) serve(folder string, o backend.Operated, b *control.Board, 
 		return nil, errors.Join(err, s.Close())
 	}
 	if f.note != nil {
-		f.noteReady(socket)
+		f.noteReady(socket, o)
 	}
 	return s, nil
 }
 
 // noteReady says where the scheduler takes orders, and how to give it one.
-func (f *serveFlags) noteReady(socket string) {
+func (f *serveFlags) noteReady(socket string, o backend.Operated) {
 	which := ""
 	dir := filepath.Dir(filepath.Dir(socket)) // OUT/NAME
 	if controlSocket(dir) != socket {
@@ -111,7 +111,11 @@ func (f *serveFlags) noteReady(socket string) {
 	if f.listen != "" {
 		where += " and " + f.listen
 	}
-	f.note("ready: takes orders on %s; jobs come with: quartet submit%s FILE", where, which)
+	submit := "quartet submit" + which + " FILE"
+	if elsewhere, is := o.(backend.SubmittedElsewhere); is {
+		submit = elsewhere.SubmitCommand()
+	}
+	f.note("ready: takes orders on %s; jobs come with: %s", where, submit)
 }
 
 // schedulerFlags say which scheduler is meant.

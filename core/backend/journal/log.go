@@ -67,8 +67,12 @@ func (l *Log) Rest(files []core.FileRead) { l.files = files }
 
 func number(n int) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))) }
 
-// ReadMeta is nil for a journal without a run.
+// ReadMeta is nil for a journal without a run. The error is an *OtherVersionError for one of another version.
 func ReadMeta(r Records) (m *Meta, err error) {
+	record, err := r.Get(metaBucket, runKey)
+	if err = errors.Join(err, CheckVersion(record)); err != nil {
+		return nil, err
+	}
 	var found Meta
 	there, err := get(r, metaBucket, runKey, &found)
 	if !there {
@@ -256,6 +260,10 @@ func (l *Log) Repeat(spec func(core.JobID) *core.JobSpec) (core.Observation, []S
 	}
 	return seen, round.Said
 }
+
+// Same takes the composition that decided last for the one that decides now. Their identities may differ where only the program, or how an input is
+// written, is another.
+func (l *Log) Same() { l.eras[len(l.eras)-1].Identity = l.identity }
 
 // BeginRound counts a new round, and returns its number.
 func (l *Log) BeginRound() int {

@@ -1,20 +1,21 @@
 package journal
 
 import (
+	"bytes"
+	"encoding/json"
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// Schema names the form of a journal. It changes when a field changes its meaning or goes away.
-const Schema = "quartet.state/v1"
-
 // Meta is what a journal says of its run.
 type Meta struct {
 	Schema    string          // of the journal; see the constant of this name
+	Program   string          `json:",omitempty"` // version of the program that wrote it last; empty from one that did not record it
 	Identity  string          // of the composition that began the run
-	Workload  string          `json:",omitempty"` // identity of the jobs that it began with; empty from a scheduler that did not record it
+	Workload  string          `json:",omitempty"` // identity of the jobs that it began with, for schedulers that know of no Began; empty from one that did not record it
+	Began     []Written       `json:",omitempty"` // jobs that it began with; none from a scheduler that did not record them
 	Config    string          `json:",omitempty"` // of the composition that decides now, resolved
 	Files     []core.FileRead `json:",omitempty"` // that the components of the composition that began the run read; none from a scheduler that did not record them
 	Nodes     []Node          `json:",omitempty"` // by NodeID, those that are gone among them; none from a scheduler whose nodes never changed
@@ -89,6 +90,22 @@ type Event struct {
 	Changed     *core.JobSpec    `json:",omitempty"` // of a job that was edited
 	// Checkpointing is absent from a scheduler that did not record it.
 	Checkpointing core.Checkpointing `json:",omitzero"`
+}
+
+// UnmarshalJSON also reads an event of a scheduler that called the squared norm of a gradient Square.
+func (e *Event) UnmarshalJSON(text []byte) error {
+	type plain Event
+	if err := json.Unmarshal(text, (*plain)(e)); err != nil || !bytes.Contains(text, []byte(`"Square":`)) {
+		return err
+	}
+	var before struct{ Gradients struct{ Square float64 } }
+	if err := json.Unmarshal(text, &before); err != nil {
+		return err
+	}
+	if e.Gradients.SquaredNorm == 0 {
+		e.Gradients.SquaredNorm = before.Gradients.Square
+	}
+	return nil
 }
 
 // Events are events as a journal keeps them.

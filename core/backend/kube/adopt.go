@@ -87,16 +87,17 @@ func mirrorName(a *trainingjob.Adopts) string {
 
 // found is a unit as it is there.
 type found struct {
-	unit     gang.Unit
-	adopts   trainingjob.Adopts
-	labels   map[string]string
-	notes    map[string]string // annotations
-	owners   []metav1.OwnerReference
-	replicas int // wanted when so many had succeeded as base says
-	base     int32
-	suspend  bool
-	pod      *corev1.PodSpec
-	tell     *corev1.ObjectReference // whom Events are about
+	unit      gang.Unit
+	adopts    trainingjob.Adopts
+	labels    map[string]string
+	notes     map[string]string // annotations
+	owners    []metav1.OwnerReference
+	replicas  int // wanted when so many had succeeded as base says
+	base      int32
+	suspend   bool
+	pod       *corev1.PodSpec
+	podLabels map[string]string
+	tell      *corev1.ObjectReference // whom Events are about
 }
 
 // adopt makes the TrainingJob of a unit what it has to be.
@@ -244,7 +245,7 @@ func findJob(j *batchv1.Job, mirror *trainingjob.TrainingJob) *found {
 	api := batchv1.SchemeGroupVersion.String()
 	f := &found{
 		unit: jobUnit(j), adopts: trainingjob.Adopts{APIVersion: api, Kind: gang.JobUnit, Name: j.Name, UID: j.UID},
-		labels: j.Labels, notes: j.Annotations, base: j.Status.Succeeded, pod: &j.Spec.Template.Spec,
+		labels: j.Labels, notes: j.Annotations, base: j.Status.Succeeded, pod: &j.Spec.Template.Spec, podLabels: j.Spec.Template.Labels,
 		owners: []metav1.OwnerReference{{APIVersion: api, Kind: gang.JobUnit, Name: j.Name, UID: j.UID, Controller: &yes}},
 		tell:   &corev1.ObjectReference{APIVersion: api, Kind: gang.JobUnit, Namespace: j.Namespace, Name: j.Name, UID: j.UID},
 	}
@@ -266,7 +267,7 @@ func (b *Backend) findPods(kind string, pods []*corev1.Pod, mirror *trainingjob.
 	first := pods[0]
 	unit, _ := gang.UnitOf(first)
 	f := &found{
-		unit: unit, labels: first.Labels, notes: first.Annotations, pod: &first.Spec, replicas: 1,
+		unit: unit, labels: first.Labels, notes: first.Annotations, pod: &first.Spec, podLabels: first.Labels, replicas: 1,
 		adopts: trainingjob.Adopts{APIVersion: "v1", Kind: kind, Name: unit.Name, UID: first.UID},
 		tell:   &corev1.ObjectReference{APIVersion: "v1", Kind: gang.PodUnit, Namespace: first.Namespace, Name: first.Name, UID: first.UID},
 	}
@@ -316,60 +317,73 @@ func (b *Backend) mirrorSpec(f *found) (spec *trainingjob.Spec, why string) {
 	switch {
 	case devices == 0:
 		return nil, fmt.Sprintf("its pods ask for no %s: Quartet schedules pods with devices only; leave schedulerName out", b.config.Resource)
+	case f.unit.Kind == gang.JobUnit && f.pod.NodeName != "":
+		return nil, "its template names the node " + f.pod.NodeName + " (nodeName), so that no scheduler places its pods: use a nodeSelector"
 	case devices > core.MaxDevicesPerNode:
 		return nil, fmt.Sprintf("a pod can have %d devices at most, and asks for %d", core.MaxDevicesPerNode, devices)
 	}
-	accelerators, why := b.accelerators(f.pod)
-	if why != "" {
-		return nil, why
+	reduced := templateOf(f.podLabels, f.pod, corev1.ResourceName(b.config.Resource))
+	if _, _, err := b.asksOf(f.unit.Namespace, reduced); err != nil {
+		return nil, err.Error()
 	}
-	template, err := json.Marshal(templateOf(f.pod, corev1.ResourceName(b.config.Resource)))
+	template, err := json.Marshal(reduced)
 	if err != nil {
 		return nil, err.Error()
 	}
-	pinned, _ := strconv.ParseBool(f.notes[pinnedAnnotation])
+	text, given := f.notes[pinnedAnnotation]
+	pinned, err := strconv.ParseBool(text)
+	if given && err != nil {
+		b.remark(f, "NotPinned", fmt.Sprintf("the annotation %s is %q, and only \"true\" keeps policies from taking its devices", pinnedAnnotation, text))
+	}
 	replicas := max(f.replicas, 1)
 	return &trainingjob.Spec{
-		Queue: f.labels[queueLabel], Suspend: f.suspend, Pinned: pinned, Requested: replicas, Accelerators: accelerators, Adopts: &f.adopts,
+		Queue: f.labels[queueLabel], Suspend: f.suspend, Pinned: pinned, Requested: replicas, Accelerators: b.accelerators(f.pod), Adopts: &f.adopts,
 		Replicas: trainingjob.Replicas{Min: replicas, Max: replicas, DevicesPerReplica: devices}, Template: runtime.RawExtension{Raw: template},
 	}, ""
 }
 
-// accelerators are the types of devices that pods can run on, by the label of nodes that names them. Other constraints are honoured
-// where all nodes satisfy them: seats are chosen by devices alone, and a kubelet would refuse the pods.
-func (b *Backend) accelerators(s *corev1.PodSpec) (types []string, why string) {
-	for _, key := range slices.Sorted(maps.Keys(s.NodeSelector)) {
-		value := s.NodeSelector[key]
-		if key == b.config.Accelerator || key == acceleratorLabel {
+// accelerators are the types of devices that pods can run on, by the label of nodes that names them.
+func (b *Backend) accelerators(s *corev1.PodSpec) (types []string) {
+	for _, key := range [...]string{b.config.Accelerator, acceleratorLabel} {
+		if value, selects := s.NodeSelector[key]; selects {
 			types = []string{value}
-			continue
-		}
-		if slices.ContainsFunc(b.world.nodeList(), func(n *corev1.Node) bool { return n.Labels[key] != value }) {
-			return nil, fmt.Sprintf("its nodeSelector has %s=%s, which not all nodes of Quartet satisfy: only %s is looked at", key, value, b.config.Accelerator)
 		}
 	}
-	if a := s.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil ||
-		a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 ||
-		a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-		return nil, "it requires an affinity, which Quartet does not look at"
-	}
-	return types, ""
+	return types
 }
 
-// templateOf is what the stages are told of pods that others make.
-func templateOf(s *corev1.PodSpec, devices corev1.ResourceName) *corev1.PodTemplateSpec {
+// templateOf is what the scheduler has to know of pods that others make: what they ask of nodes, but for devices.
+func templateOf(labels map[string]string, s *corev1.PodSpec, devices corev1.ResourceName) *corev1.PodTemplateSpec {
 	short := func(list []corev1.Container) (to []corev1.Container) {
 		for i := range list {
-			c := corev1.Container{Name: list[i].Name, RestartPolicy: list[i].RestartPolicy, Resources: *list[i].Resources.DeepCopy()}
+			c := corev1.Container{Name: list[i].Name, RestartPolicy: list[i].RestartPolicy, Resources: *list[i].Resources.DeepCopy(), Ports: list[i].Ports}
 			delete(c.Resources.Limits, devices)
 			delete(c.Resources.Requests, devices)
 			to = append(to, c)
 		}
 		return to
 	}
-	return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		SchedulerName: foreignTemplate, Containers: short(s.Containers), InitContainers: short(s.InitContainers),
+	var volumes []corev1.Volume
+	for i := range s.Volumes {
+		if v := &s.Volumes[i]; v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
+			volumes = append(volumes, *v)
+		}
+	}
+	return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: theirs(labels)}, Spec: corev1.PodSpec{
+		SchedulerName: foreignTemplate, Containers: short(s.Containers), InitContainers: short(s.InitContainers), Volumes: volumes,
+		NodeSelector: s.NodeSelector, Affinity: s.Affinity, Tolerations: s.Tolerations, TopologySpreadConstraints: s.TopologySpreadConstraints,
+		HostNetwork: s.HostNetwork, PriorityClassName: s.PriorityClassName, PreemptionPolicy: s.PreemptionPolicy, Overhead: s.Overhead,
+		RuntimeClassName: s.RuntimeClassName, ResourceClaims: s.ResourceClaims, Resources: s.Resources,
 	}}
+}
+
+// theirs are labels but for those that say which seat of which job a pod has.
+func theirs(of map[string]string) (labels map[string]string) {
+	labels = maps.Clone(of)
+	maps.DeleteFunc(labels, func(key, _ string) bool {
+		return key == gang.JobLabel || key == gang.RunLabel || key == gang.MemberLabel || key == gang.NamesLabel
+	})
+	return labels
 }
 
 // turnAway says why a unit is not scheduled, once.

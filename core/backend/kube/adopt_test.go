@@ -425,7 +425,7 @@ func leftAlone(r *rig) {
 		r.Errorf("got %q", said)
 	}
 	picky := r.submitPods(0, func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "x"} }, "picky")[0]
-	if said := r.hearsOf(picky.UID, "NotScheduled"); !strings.Contains(said, "nodeSelector") {
+	if said := r.hearsOf(picky.UID, noNodeFits); !strings.Contains(said, "nodeSelector") {
 		r.Errorf("got %q", said)
 	}
 	r.submitPods(0, func(p *corev1.Pod) { p.Spec.SchedulerName, p.Spec.NodeName = "another", r.node("b") }, "foreign")

@@ -61,26 +61,32 @@ func TestMirrorOfJob(t *testing.T) {
 		mirror *trainingjob.TrainingJob
 		want   want
 	}{
-		"as it is":              {nil, nil, want{Replicas: 4, Devices: 2}},
-		"fewer completions":     {func(j *batchv1.Job) { j.Spec.Completions = number(3) }, nil, want{Replicas: 3, Devices: 2}},
-		"more completions":      {func(j *batchv1.Job) { j.Spec.Completions = number(9) }, nil, want{Replicas: 4, Devices: 2}},
-		"no parallelism said":   {func(j *batchv1.Job) { j.Spec.Parallelism = nil }, nil, want{Replicas: 1, Devices: 2}},
-		"some have succeeded":   {func(j *batchv1.Job) { j.Spec.Completions, j.Status.Succeeded = number(4), 3 }, nil, want{Replicas: 1, Devices: 2}},
-		"some succeed in a run": {func(j *batchv1.Job) { j.Spec.Completions, j.Status.Succeeded = number(4), 3 }, running, want{Replicas: 3, Devices: 2}},
-		"none":                  {func(j *batchv1.Job) { j.Spec.Parallelism = number(0) }, nil, want{Replicas: 1, Devices: 2, Suspend: true}},
-		"suspended":             {func(j *batchv1.Job) { j.Spec.Suspend = &yes }, nil, want{Replicas: 4, Devices: 2, Suspend: true}},
-		"pinned":                {func(j *batchv1.Job) { j.Annotations = map[string]string{pinnedAnnotation: "true"} }, nil, want{Replicas: 4, Devices: 2, Pinned: true}},
-		"of a queue":            {func(j *batchv1.Job) { j.Labels = map[string]string{queueLabel: "vision"} }, nil, want{Replicas: 4, Devices: 2, Queue: "vision"}},
-		"whose pods are of one": {func(j *batchv1.Job) { j.Spec.Template.Labels = map[string]string{queueLabel: "vision"} }, nil, want{Replicas: 4, Devices: 2, Queue: "vision"}},
-		"for one type":          {func(j *batchv1.Job) { j.Spec.Template.Spec.NodeSelector = map[string]string{"gpu.type": "a100"} }, nil, want{Replicas: 4, Devices: 2, Types: []string{"a100"}}},
-		"for one, by our label": {func(j *batchv1.Job) { j.Spec.Template.Spec.NodeSelector = map[string]string{acceleratorLabel: "a100"} }, nil, want{Replicas: 4, Devices: 2, Types: []string{"a100"}}},
-		"without devices":       {func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{} }, nil, want{Refused: "ask for no gpu"}},
+		"as it is":               {nil, nil, want{Replicas: 4, Devices: 2}},
+		"fewer completions":      {func(j *batchv1.Job) { j.Spec.Completions = number(3) }, nil, want{Replicas: 3, Devices: 2}},
+		"more completions":       {func(j *batchv1.Job) { j.Spec.Completions = number(9) }, nil, want{Replicas: 4, Devices: 2}},
+		"no parallelism said":    {func(j *batchv1.Job) { j.Spec.Parallelism = nil }, nil, want{Replicas: 1, Devices: 2}},
+		"some have succeeded":    {func(j *batchv1.Job) { j.Spec.Completions, j.Status.Succeeded = number(4), 3 }, nil, want{Replicas: 1, Devices: 2}},
+		"some succeed in a run":  {func(j *batchv1.Job) { j.Spec.Completions, j.Status.Succeeded = number(4), 3 }, running, want{Replicas: 3, Devices: 2}},
+		"none":                   {func(j *batchv1.Job) { j.Spec.Parallelism = number(0) }, nil, want{Replicas: 1, Devices: 2, Suspend: true}},
+		"suspended":              {func(j *batchv1.Job) { j.Spec.Suspend = &yes }, nil, want{Replicas: 4, Devices: 2, Suspend: true}},
+		"pinned":                 {func(j *batchv1.Job) { j.Annotations = map[string]string{pinnedAnnotation: "true"} }, nil, want{Replicas: 4, Devices: 2, Pinned: true}},
+		"pinned by another word": {func(j *batchv1.Job) { j.Annotations = map[string]string{pinnedAnnotation: "yes"} }, nil, want{Replicas: 4, Devices: 2}},
+		"of a queue":             {func(j *batchv1.Job) { j.Labels = map[string]string{queueLabel: "vision"} }, nil, want{Replicas: 4, Devices: 2, Queue: "vision"}},
+		"whose pods are of one":  {func(j *batchv1.Job) { j.Spec.Template.Labels = map[string]string{queueLabel: "vision"} }, nil, want{Replicas: 4, Devices: 2, Queue: "vision"}},
+		"for one type":           {func(j *batchv1.Job) { j.Spec.Template.Spec.NodeSelector = map[string]string{"gpu.type": "a100"} }, nil, want{Replicas: 4, Devices: 2, Types: []string{"a100"}}},
+		"for one, by our label":  {func(j *batchv1.Job) { j.Spec.Template.Spec.NodeSelector = map[string]string{acceleratorLabel: "a100"} }, nil, want{Replicas: 4, Devices: 2, Types: []string{"a100"}}},
+		"without devices":        {func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{} }, nil, want{Refused: "ask for no gpu"}},
 		"with too many": {func(j *batchv1.Job) {
 			j.Spec.Template.Spec.Containers[0].Resources.Limits["gpu"] = resource.MustParse("65")
 		}, nil, want{Refused: "64 devices at most, and asks for 65"}},
 		"with an affinity": {func(j *batchv1.Job) {
 			j.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: make([]corev1.PodAffinityTerm, 1)}}
-		}, nil, want{Refused: "requires an affinity"}},
+		}, nil, want{Replicas: 4, Devices: 2}},
+		"with labels of namespaces": {func(j *batchv1.Job) {
+			j.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+			}}}}
+		}, nil, want{Refused: "namespaceSelector is not supported"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "team", UID: "u"}, Spec: batchv1.JobSpec{Parallelism: number(4)}}

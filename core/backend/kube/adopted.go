@@ -285,6 +285,7 @@ func (b *Backend) await(j *job, now float64) (have, wanted int) {
 	have, wanted = b.countPods(j)
 	if absent := have < wanted; absent != j.absent {
 		j.absent = absent
+		b.fits.lookAt(j.uid) // what is said of it was that pods are missing
 		b.change(j, j.spec, now)
 	}
 	return have, wanted
@@ -333,13 +334,12 @@ func (b *Backend) endOf(j *job) (kind core.EventKind, state trainingjob.State, m
 	return kind, state, message
 }
 
-// seatsFor are seats as the pods of a job take them: one for each pod, where others made them.
+// seatsFor are seats as the pods of a job take them: one for each pod, where others made them or each replica has its own.
 func (b *Backend) seatsFor(j *job, seats []core.Seat) []gang.Seat {
-	whole := b.seatsOf(seats)
-	if j.adopts == nil {
+	whole, each := b.seatsOf(seats), j.perPod()
+	if each == 0 {
 		return whole
 	}
-	each := j.object.DevicesPerReplica()
 	var list []gang.Seat
 	for _, s := range whole {
 		for rest := s.Devices; rest != 0; {
@@ -356,7 +356,7 @@ func (b *Backend) unsplit(j *job) {
 	j.mutex.Lock()
 	each, seats := j.object.DevicesPerReplica(), j.seats
 	j.mutex.Unlock()
-	if j.adopts == nil || j.ended || j.losing {
+	if j.perPod() == 0 || j.ended || j.losing {
 		return
 	}
 	for _, s := range seats {
@@ -425,6 +425,10 @@ func (b *Backend) keepLiving(j *job, now float64) {
 			empty--
 		}
 		left = append(left, s)
+	}
+	if b.seatsOn(left) == nil { // a node of them is not ours any more: the pipeline takes them
+		j.mutex.Unlock()
+		return
 	}
 	if j.fewer = false; len(left) < len(j.seats) {
 		b.narrow(j, left, now, core.CauseUnknown, "FewerPods", fmt.Sprintf("its Job wants %d pods", wanted))

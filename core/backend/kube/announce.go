@@ -17,7 +17,7 @@ type announcer struct {
 
 // announced are the conditions whose changes become Events.
 var announced = []string{
-	trainingjob.ConditionInterrupted, trainingjob.ConditionRunning, trainingjob.ConditionDegraded, trainingjob.ConditionFinished,
+	trainingjob.ConditionInterrupted, trainingjob.ConditionRunning, trainingjob.ConditionDegraded, trainingjob.ConditionFinished, trainingjob.ConditionIgnored,
 }
 
 // announce records an Event for each condition whose reason a written status changed. Those of a job whose pods others make are of both
@@ -56,9 +56,9 @@ func naming(message, kind, name string) string {
 
 // severity is Warning of what somebody should look at.
 func severity(c *metav1.Condition, state trainingjob.State) string {
-	bad := c.Type == trainingjob.ConditionDegraded && c.Status == metav1.ConditionTrue ||
+	bad := (c.Type == trainingjob.ConditionDegraded || c.Type == trainingjob.ConditionIgnored) && c.Status == metav1.ConditionTrue ||
 		c.Type == trainingjob.ConditionFinished && slices.Contains([]trainingjob.State{trainingjob.Failed, trainingjob.Rejected}, state)
-	if bad {
+	if bad || c.Reason == noNodeFits {
 		return corev1.EventTypeWarning
 	}
 	return corev1.EventTypeNormal

@@ -182,6 +182,7 @@ func (b *Backend) stop(j *job, d *trainingjob.Decision, at float64, state traini
 	}
 	d.Stop, d.Seats, d.Tuning, d.AtSeconds = true, nil, nil, at
 	j.seats = nil
+	b.fits.lookAt(j.uid)
 	j.account.hold(0, at)
 	b.hold(j, nil)
 	b.released[j.uid] = j

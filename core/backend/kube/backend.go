@@ -47,6 +47,7 @@ type Backend struct {
 	door      *door // nil without a channel for agents
 	announcer *announcer
 	doorstep  doorstep
+	fits      constraints
 	resizes   room // whether the definition of TrainingJobs in the cluster has what a resize needs
 	book      *gang.Book
 	work      *labour
@@ -85,11 +86,12 @@ type Backend struct {
 }
 
 var (
-	_ backend.Operated  = (*Backend)(nil)
-	_ backend.Ticking   = (*Backend)(nil)
-	_ core.Memory       = (*Backend)(nil)
-	_ core.Observer     = (*Backend)(nil)
-	_ core.DeviceKeeper = (*Backend)(nil)
+	_ backend.Operated           = (*Backend)(nil)
+	_ backend.Ticking            = (*Backend)(nil)
+	_ core.Memory                = (*Backend)(nil)
+	_ core.Observer              = (*Backend)(nil)
+	_ core.DeviceKeeper          = (*Backend)(nil)
+	_ backend.SubmittedElsewhere = (*Backend)(nil)
 )
 
 // open is a scheduler that is about to lead.
@@ -121,9 +123,11 @@ func newBackend(o *Opener, all *clients) *Backend {
 		config: o.config, log: o.log, clock: o.clock, clients: all, work: newLabour(), held: map[core.NodeID]core.DeviceSet{},
 		holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{}, behind: map[types.UID]*job{}, jobs: map[types.UID]*job{},
 		known: map[types.UID]*job{}, queued: map[types.UID]bool{}, hung: map[types.UID]hung{}, retryAt: inf, firstLook: inf,
+		fits: newConstraints(),
 	}
 	b.book = gang.NewBook(b.options())
 	b.nodes = newNodes(&b.config, func(id core.NodeID) core.DeviceSet { return b.held[id] })
+	b.nodes.tolerates = b.tolerates
 	b.nodes.kept = func(node string) core.DeviceSet { return hungOn(b.hung, node) }
 	return b
 }
@@ -374,7 +378,7 @@ func (b *Backend) ObserveRound(r *core.Report) error {
 		if j == nil || j.ended || j.losing || v.Code != core.Defer {
 			continue
 		}
-		if v.Reason == core.Suspended && (j.heldUntil > 0 || j.absent && !j.heldByOwner()) {
+		if v.Reason == core.Suspended && (j.heldUntil > 0 || (j.absent || j.unfit != "") && !j.heldByOwner()) {
 			continue // it is we who hold it back, and its status says why
 		}
 		state := trainingjob.Waiting
@@ -386,6 +390,7 @@ func (b *Backend) ObserveRound(r *core.Report) error {
 		}
 		b.note(j, state, metav1.ConditionFalse, camel(v.Reason.String()), v.Explain())
 	}
+	b.explainRefusals()
 	return nil
 }
 
@@ -411,6 +416,11 @@ func (b *Backend) Replaying() bool { return false }
 // errNoOrders is the answer to orders that are Kubernetes' own.
 func errNoOrders(instead string) error {
 	return core.Diagnostics{{Summary: "not possible here: Kubernetes does this itself", Hint: instead}}
+}
+
+// SubmitCommand creates jobs where they are kept: in the cluster.
+func (b *Backend) SubmitCommand() string {
+	return "quartet submit --context NAME FILE, or kubectl create -f FILE"
 }
 
 // Submit refuses: jobs are created by whoever may.

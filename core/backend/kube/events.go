@@ -24,6 +24,7 @@ func (b *Backend) look(now float64) {
 		b.firstLook, b.nodes.ran = now, b.world.nodesOfJobs()
 	}
 	b.forgetHung()
+	b.learnTolerations(changes.jobs)
 	if changes.nodes || b.recount || b.nodes.wake(b.lastLook) <= now {
 		b.compareNodes(now)
 	}
@@ -40,6 +41,8 @@ func (b *Backend) look(now float64) {
 		}
 	}
 	b.letGo(now)
+	b.checkRooms(changes.nodes || first, now)
+	b.askAgain(now)
 }
 
 // compareNodes reports what is different of the nodes.
@@ -147,7 +150,7 @@ func (b *Backend) meetJob(j *job, now float64) {
 	spec, faults := object.JobSpec(id, now)
 	faults = append(faults, b.strange(object)...)
 	if object.Status.Decision == nil { // one of before ran, with as many devices as it was decided
-		faults = append(faults, b.disputed(object)...)
+		faults = append(append(faults, b.disputed(object)...), b.unholdable(object)...)
 	}
 	if at := object.CreationTimestamp.Time; !at.IsZero() { // on another clock, and in whole seconds
 		spec.SubmitSeconds = min(max(b.state.Load().seconds(at), 0), now)
@@ -164,7 +167,8 @@ func (b *Backend) meetJob(j *job, now float64) {
 	}
 	j.absent = b.lacksPods(j)
 	spec.Suspended = object.Spec.Suspend || j.absent
-	j.id, j.spec = id, &spec
+	j.id, j.spec, j.wide = id, &spec, &spec
+	b.takeConstraints(j)
 	number := int32(id)
 	j.status.ID = &number
 	b.nextID = id + 1
@@ -340,13 +344,14 @@ func (b *Backend) update(j *job, object *trainingjob.TrainingJob, now float64) {
 	j.generation = object.Generation
 	spec, faults := object.JobSpec(j.id, j.spec.SubmitSeconds)
 	template, unfit := object.Spec.PodTemplate()
-	if wrong := append(slices.Clone(faults), b.disputed(object)...); len(wrong) > 0 {
+	if wrong := slices.Concat(faults, b.disputed(object), b.unholdable(object)); len(wrong) > 0 {
 		b.degrade(j, "Invalid", wrong.Error())
 	} else {
 		b.degrade(j, "", "")
 		j.mutex.Lock()
 		j.template = *template // of the pods to come
 		j.mutex.Unlock()
+		b.takeConstraints(j)
 	}
 	if len(faults) > len(unfit) {
 		return // it is not the template alone that makes no sense
@@ -360,9 +365,13 @@ func (b *Backend) change(j *job, spec *core.JobSpec, now float64) {
 	j.mutex.Lock()
 	suspended := j.object.Spec.Suspend
 	j.mutex.Unlock()
+	if spec != j.spec {
+		j.wide = spec
+	}
 	next := *j.spec
+	spec = j.within()
 	next.Weight, next.MinReplicas, next.MaxReplicas, next.Requested = spec.Weight, spec.MinReplicas, spec.MaxReplicas, spec.Requested
-	next.Suspended = suspended || j.heldUntil > now || j.absent
+	next.Suspended = suspended || j.heldUntil > now || j.absent || j.unfit != ""
 	was := j.spec
 	if next.Weight == was.Weight && next.MinReplicas == was.MinReplicas && next.MaxReplicas == was.MaxReplicas &&
 		next.Requested == was.Requested && next.Suspended == was.Suspended {
@@ -432,7 +441,7 @@ func (b *Backend) judge(j *job, now float64) {
 // judgeRunning reports that all pods of a job run, once, and has its members learn who the others are.
 func (b *Backend) judgeRunning(j *job, state *gang.State, now float64) {
 	if !j.started {
-		j.started, j.starting, j.refusals = true, false, 0
+		j.started, j.starting, j.refusals, j.shunned = true, false, 0, nil
 		b.report(core.Event{Kind: core.JobStarted, AtSeconds: now, Job: j.id, StepsLeft: math.NaN()})
 		b.note(j, trainingjob.Running, metav1.ConditionTrue, "Running", fmt.Sprintf("all %d pods run", len(state.Members)))
 		j.resizing = true // who was there before the scheduler may not know the others
@@ -451,6 +460,7 @@ func (b *Backend) judgeLoss(j *job, state *gang.State, now float64) {
 	}
 	b.lose(j, now, cause, state.Reason, state.Message)
 	if cause == core.CauseRefused { // by a kubelet
+		j.shun(state.Lost)
 		b.holdBack(j, now)
 	}
 }

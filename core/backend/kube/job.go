@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/fit"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
@@ -25,8 +26,10 @@ type job struct {
 	namespace, name string
 	id              core.JobID
 	spec            *core.JobSpec // as the pipeline was last told it
+	wide            *core.JobSpec // as its owner has it
 	adopts          *gang.Unit    // whose pods it has; nil for a job with pods of its own
 	perReplica      int           // devices of a replica, which never change
+	eachReplica     bool          // each has a pod of its own, which never changes
 
 	// Of the pipeline's goroutine alone.
 	generation int64
@@ -35,10 +38,14 @@ type job struct {
 	started    bool // it was told that all pods of the run run
 	starting   bool // it was told that they do not yet
 	refusals   int
-	heldUntil  float64 // a refused job is held back until then, in seconds of the run; 0 for none
-	resizing   bool    // members join or leave a run that goes on
-	absent     bool    // others have yet to make its pods
-	fewer      bool    // its Job wants fewer pods, and has yet to choose which
+	heldUntil  float64         // a refused job is held back until then, in seconds of the run; 0 for none
+	resizing   bool            // members join or leave a run that goes on
+	absent     bool            // others have yet to make its pods
+	asks       *fit.Pod        // what a pod asks of nodes
+	unfit      string          // why it could not run on idle nodes; empty where it could
+	most       int             // devices that it can have at most; 0 for as many as it wants
+	shunned    map[string]bool // nodes that refused its pods since it last ran
+	fewer      bool            // its Job wants fewer pods, and has yet to choose which
 	account    account
 	said       said
 	refused    refused // its status, by the API server
@@ -101,11 +108,30 @@ func (a *account) hold(devices int, now float64) {
 
 func newJob(object *trainingjob.TrainingJob) *job {
 	return &job{
-		adopts: unitOf(object), perReplica: object.DevicesPerReplica(),
+		asks: new(fit.Pod), adopts: unitOf(object), perReplica: object.DevicesPerReplica(), eachReplica: object.Spec.PodPer == trainingjob.PodPerReplica,
 		uid: object.UID, namespace: object.Namespace, name: object.Name, object: object, status: *object.Status.DeepCopy(),
 		account: account{firstStart: math.NaN()},
 	}
 }
+
+// perPod is how many devices a pod has; 0 where one has all devices of a node that the job has.
+func (j *job) perPod() int {
+	if j.adopts != nil || j.eachReplica {
+		return j.perReplica
+	}
+	return 0
+}
+
+// podsOn is how many pods have so many devices of a node.
+func (j *job) podsOn(devices int) int {
+	if each := j.perPod(); each > 0 {
+		return devices / each
+	}
+	return min(devices, 1)
+}
+
+// unstarted reports whether it never had devices.
+func (j *job) unstarted() bool { return math.IsNaN(j.account.firstStart) }
 
 // see takes in how the job is on the API server, if that is news.
 func (j *job) see(object *trainingjob.TrainingJob) {
@@ -156,7 +182,7 @@ func (j *job) gang(startTimeout time.Duration) gang.Job {
 		Owner: metav1.OwnerReference{
 			APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind, Name: j.name, UID: j.uid, Controller: &yes, BlockOwnerDeletion: &yes,
 		},
-		Keep: j.status.State.Ended() && !j.deleted, Agent: j.agent,
+		Keep: j.status.State.Ended() && !j.deleted, Agent: j.agent, PodPerReplica: j.eachReplica,
 	}
 	if j.adopts != nil {
 		g.Adopts = &gang.Adoption{Unit: *j.adopts, Wants: len(j.seats)}

@@ -37,16 +37,17 @@ type node struct {
 
 // nodes are the nodes, as the pipeline was told of them.
 type nodes struct {
-	config  *Config
-	told    []*node             // by NodeID
-	byUID   map[types.UID]*node // those that are not gone
-	byName  map[string]*node    // of those
-	unready map[string]float64  // when a node was first seen to be not ready
-	held    func(core.NodeID) core.DeviceSet
-	kept    func(name string) core.DeviceSet // devices of pods that were to end long ago
-	ran     map[string]bool                  // nodes that jobs have devices of by what is written, for who begins to lead
-	devices *inventory                       // nil where nodes offer devices by an extended resource
-	expires float64                          // when devices are gone that nobody publishes any more; +Inf for none
+	config    *Config
+	told      []*node             // by NodeID
+	byUID     map[types.UID]*node // those that are not gone
+	byName    map[string]*node    // of those
+	unready   map[string]float64  // when a node was first seen to be not ready
+	held      func(core.NodeID) core.DeviceSet
+	tolerates func(*corev1.Taint) bool         // whether a taint is one for single jobs
+	kept      func(name string) core.DeviceSet // devices of pods that were to end long ago
+	ran       map[string]bool                  // nodes that jobs have devices of by what is written, for who begins to lead
+	devices   *inventory                       // nil where nodes offer devices by an extended resource
+	expires   float64                          // when devices are gone that nobody publishes any more; +Inf for none
 }
 
 // largest is how many devices the largest node has.
@@ -84,7 +85,7 @@ func (n *nodes) offerOf(object *corev1.Node, t *node, foreign func(string) int) 
 }
 
 func newNodes(c *Config, held func(core.NodeID) core.DeviceSet) *nodes {
-	return &nodes{config: c, byUID: map[types.UID]*node{}, byName: map[string]*node{}, unready: map[string]float64{}, held: held, kept: func(string) core.DeviceSet { return 0 }, expires: inf}
+	return &nodes{config: c, byUID: map[types.UID]*node{}, byName: map[string]*node{}, unready: map[string]float64{}, held: held, kept: func(string) core.DeviceSet { return 0 }, tolerates: func(*corev1.Taint) bool { return false }, expires: inf}
 }
 
 // compare says what is different of the nodes at a moment.
@@ -297,15 +298,15 @@ func (n *nodes) unfit(t *node, devices core.DeviceSet, object func(name string) 
 	return "", ""
 }
 
-// taint names a taint of an effect that keeps jobs from a node; empty for none. Those by which Kubernetes itself reports a node that
-// is not ready are looked at elsewhere.
+// taint names a taint of an effect that keeps jobs from a node; empty for none. One that a job tolerates is left to what the pods of each
+// ask for. Those by which Kubernetes itself reports a node that is not ready are looked at elsewhere.
 func (n *nodes) taint(object *corev1.Node, effect corev1.TaintEffect) string {
 	for _, t := range object.Spec.Taints {
 		switch t.Key {
 		case gang.NodesTaint, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable:
 			continue
 		}
-		if t.Effect == effect && !slices.Contains(n.config.Tolerate, t.Key) {
+		if t.Effect == effect && !slices.Contains(n.config.Tolerate, t.Key) && !n.tolerates(&t) {
 			return "has the taint " + t.ToString()
 		}
 	}

@@ -86,7 +86,7 @@ func (o *Opener) preview(ctx context.Context, config *rest.Config) (*preview, er
 	b.state.Store(newRun(kept.Began, now, b.world.decided()))
 	present := b.Present()
 	b.look(present)
-	p := &preview{seen: b.observe(present), ended: b.ended(present)}
+	p := &preview{seen: b.observe(present), ended: b.ended(present), cluster: b}
 	if json.Unmarshal(kept.Snapshot, &p.learned) != nil {
 		p.learned = nil // there is none, or it is of a later version
 	}
@@ -150,6 +150,7 @@ func (w *world) learn(informer cache.SharedIndexInformer, list runtime.Object) e
 // preview is what a scheduler that takes over would be told first.
 type preview struct {
 	seen    core.Observation
+	cluster *Backend // as it was read
 	learned []core.Learned
 	ended   []*core.Job
 	told    bool
@@ -214,6 +215,11 @@ func (p *preview) Capabilities() []core.Capability { return nil }
 
 // KeepsDevices is that of the backend.
 func (p *preview) KeepsDevices() bool { return true }
+
+// Reseat is that of the backend.
+func (p *preview) Reseat(v *core.View, grants []core.Grant, answer core.Seating) core.Seating {
+	return p.cluster.Reseat(v, grants, answer)
+}
 
 // Next returns all that there is, once: in the moment at which the next round is held.
 func (p *preview) Next(ctx context.Context, w core.Wake) (core.Observation, error) {

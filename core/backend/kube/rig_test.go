@@ -156,6 +156,7 @@ type rig struct {
 	driver    string     // that publishes devices, of the class of the same name; empty where nodes offer an extended resource
 	clock     lead.Clock // of the schedulers that are opened
 	logs      func(line string)
+	settle    core.Settling // of the rounds of its schedulers
 }
 
 // made counts rigs, for names.

@@ -51,8 +51,9 @@ func (r *rig) scheduleBy(stages core.Stages, wrap func(http.RoundTripper) http.R
 		names: map[core.JobID]string{}, nodes: map[core.NodeID]string{},
 	}
 	p := core.NewPipeline(&core.Cluster{MayGrow: true}, stages, core.PipelineOptions{
-		Rounds:    core.RoundOptions{OnEvents: true},
+		Rounds:    core.RoundOptions{OnEvents: true, Settle: r.settle},
 		Observers: []core.Observer{s, s.backend},
+		Reseat:    s.backend.Reseat,
 		RetryBackend: func(ctx context.Context, _ int, _ error) error {
 			select {
 			case <-ctx.Done():

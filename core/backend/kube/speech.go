@@ -236,6 +236,9 @@ func (b *Backend) resize(j *job, next *trainingjob.Decision, c *core.Change) boo
 	if len(seats) == 0 {
 		return false
 	}
+	if each := j.perPod(); each > 0 {
+		seats, number = gang.Split(seats, each, number)
+	}
 	j.seats, next.NextMember, j.resizing = seats, number, true
 	next.World++
 	return true

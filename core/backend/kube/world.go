@@ -43,6 +43,8 @@ type world struct {
 	arrived      []types.UID        // those of jobsChanged, in the order in which they were told of
 	driven       map[types.UID]bool // jobs whose state is another
 	podsChanged  map[types.UID]bool // jobs whose pods are others
+	repelling    map[types.UID]bool // pods on nodes that keep others away
+	roomier      bool               // nodes, or pods on them, are others
 	freed        bool               // somebody may have let go of devices
 	version      string             // of the pods: of the last event on one
 	claimed      string             // the same, of the claims
@@ -74,7 +76,7 @@ func newWorld(c *Config, all *clients, log *slog.Logger, adopts bool) (*world, e
 		jobs:     trainingjob.NewInformer(all.jobs, c.Watch),
 		happened: make(chan struct{}, 1), stirred: make(chan struct{}, 1),
 		jobsChanged: map[types.UID]bool{}, driven: map[types.UID]bool{}, podsChanged: map[types.UID]bool{},
-		byUID: map[types.UID]*trainingjob.TrainingJob{}, others: map[types.UID]use{}, foreignOn: map[string]int{},
+		byUID: map[types.UID]*trainingjob.TrainingJob{}, others: map[types.UID]use{}, repelling: map[types.UID]bool{}, foreignOn: map[string]int{},
 	}
 	if err := w.pods.AddIndexers(cache.Indexers{jobIndex: w.indexByJob, unitIndex: w.indexByUnit}); err != nil {
 		return nil, err
@@ -132,7 +134,7 @@ func (w *world) stir() {
 }
 
 // otherNodes notes that nodes, or what others hold of them, are to be looked at.
-func (w *world) otherNodes() { w.nodesChanged, w.freed = true, true }
+func (w *world) otherNodes() { w.nodesChanged, w.freed, w.roomier = true, true, true }
 
 // slim drops what nobody reads.
 func slim(object any) (any, error) {
@@ -237,6 +239,7 @@ func (w *world) pod(p *corev1.Pod, gone bool) {
 		w.version = p.ResourceVersion
 	}
 	w.trouble = nil
+	w.countRoom(p, uid == "" || gone || ended, gone || ended)
 	w.unitPod(p)
 	if uid != "" {
 		w.podsChanged[uid] = true
@@ -245,6 +248,38 @@ func (w *world) pod(p *corev1.Pod, gone bool) {
 		return
 	}
 	w.foreignPod(p, held)
+}
+
+// countRoom notes what a pod on a node leaves to others there. The mutex is held.
+func (w *world) countRoom(p *corev1.Pod, differs, over bool) {
+	if p.Spec.NodeName == "" {
+		return
+	}
+	if differs && !w.roomier {
+		w.roomier = true
+		wake(w.happened)
+	}
+	if a := p.Spec.Affinity; over {
+		delete(w.repelling, p.UID)
+	} else if a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		w.repelling[p.UID] = true
+	}
+}
+
+// repels reports whether there is a pod on a node that keeps others away.
+func (w *world) repels() bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return len(w.repelling) > 0
+}
+
+// roomChanged reports whether nodes, or pods on them, are others than when this was last asked.
+func (w *world) roomChanged() bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	was := w.roomier
+	w.roomier = false
+	return was
 }
 
 // foreignPod counts how many devices a pod of others holds.

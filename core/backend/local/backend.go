@@ -103,10 +103,10 @@ func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload)
 	b.dir, b.handedDown, b.mps, b.store = dir, handedDown(o.config.Environment, os.LookupEnv), mpsOf(os.LookupEnv), store
 	b.journal = journal.Open(store, o.identity, o.resolved)
 	b.journal.Rest(o.files)
-	b.removeSnapshots()
 	if err := b.resume(ctx, o, w); err != nil {
 		return nil, errors.Join(err, b.letGo())
 	}
+	b.removeSnapshots()
 	b.checkLimits()
 	if b.agent, err = agent.Listen(socket); err != nil {
 		return nil, errors.Join(err, b.letGo())

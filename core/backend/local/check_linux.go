@@ -14,6 +14,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
+
+	"github.com/quartet-sched/quartet/core/backend/journal"
 )
 
 // The library takes a damaged file at its word: it may claim all memory, never end, or end the process, which nothing
@@ -25,6 +27,7 @@ const (
 	checkBytes    = 128 << 20 // of memory, and as many again as the store has
 	checkStack    = 64 << 20  // a tree of pages is flat, a circle is not
 	sound         = "sound"
+	otherVersion  = 3 // exit code: the store is of another version, whose record of the run is put out
 )
 
 var errUnchecked = errors.New("the store cannot be checked")
@@ -53,6 +56,9 @@ func checkStore(file *os.File) error {
 		return fmt.Errorf("%w: %w", errUnchecked, err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("its check takes longer than %v", checkTime)
+	}
+	if died.ExitCode() == otherVersion {
+		return journal.CheckVersion(died.Stderr)
 	}
 	why, _, _ := bytes.Cut(died.Stderr, []byte("\n"))
 	if len(why) == 0 {
@@ -103,6 +109,7 @@ func checkWithin(file *os.File) error {
 	if err != nil {
 		return err
 	}
+	leaveOtherVersion(tx)
 	if first, _ := tx.Cursor().First(); first != nil { // else a store whose maker was killed, before it made the buckets
 		if err := checkRecords(tx); err != nil {
 			return err
@@ -115,6 +122,19 @@ func checkWithin(file *os.File) error {
 		return fmt.Errorf("%d pages are said to be free, %d of them are there", listed, free)
 	}
 	return checkHeads(file, db.Info().PageSize)
+}
+
+// leaveOtherVersion ends the process where a store is of another version: the rest of it may be as it is to be there.
+func leaveOtherVersion(tx *bolt.Tx) {
+	meta := tx.Bucket([]byte(metaBucket))
+	if meta == nil {
+		return
+	}
+	record := meta.Get([]byte(runKey))
+	if journal.CheckVersion(record) != nil {
+		_, _ = os.Stderr.Write(record)
+		syscall.Exit(otherVersion)
+	}
 }
 
 func openAs(file *os.File, readOnly bool) (*bolt.DB, error) {

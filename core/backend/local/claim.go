@@ -56,7 +56,7 @@ func claim(folder, run string, names []string, wait time.Duration) (c claims, er
 		case owner != "" && owner != run && len(keeper.Find(filepath.Join(owner, "jobs"))) > 0:
 			found = append(found, core.Diagnostic{
 				Path: "cluster.nodes", Summary: fmt.Sprintf("device %s was given to %s, whose jobs run on without a scheduler", name, owner),
-				Hint: "run that one again, to its end, or with --fresh",
+				Hint: "run that one again, to its end; --fresh ends its jobs",
 			})
 			continue
 		}

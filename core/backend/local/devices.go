@@ -102,7 +102,7 @@ func adopt(c *core.Cluster, m *journal.Meta, s *supply) (*devices, error) {
 		case s.kept != nil && int(s.kept.Next) > len(before):
 			problems = append(problems, core.Diagnostic{
 				Path: "cluster.nodes", Summary: fmt.Sprintf("node %q cannot join a run in which nodes of pools have joined", n.Name),
-				Hint: "leave it out, or begin anew with --fresh",
+				Hint: "leave it out, or begin another run with --name",
 			})
 		default:
 			nodes, d.names = append(nodes, *n), append(d.names, make([]string, n.Devices))
@@ -146,7 +146,7 @@ func namesOf(c *core.Cluster, m *journal.Meta) (list []named, err error) {
 	}
 	for _, n := range nodes {
 		if n.Devices > len(names) {
-			return nil, core.Diagnostics{{Path: "backend.config.devices", Summary: fmt.Sprintf("the unfinished run has %d devices, the cluster declares %d", len(m.Devices), c.Devices()), Hint: "begin anew with --fresh"}}
+			return nil, core.Diagnostics{{Path: "backend.config.devices", Summary: fmt.Sprintf("the unfinished run has %d devices, the cluster declares %d", len(m.Devices), c.Devices()), Hint: "declare the devices that it has, or begin another run with --name"}}
 		}
 		list = append(list, named{n, names[:n.Devices]})
 		names = names[n.Devices:]

@@ -120,6 +120,8 @@ type Opener struct {
 	identity string
 	resolved string
 	files    []core.FileRead
+	program  string
+	differs  func(config string) ([]string, error)
 	fresh    bool
 	seed     uint64
 	id       string // of the component
@@ -134,6 +136,7 @@ func (o *Opener) For(r Run) {
 		o.config.Dir = r.Dir
 	}
 	o.identity, o.resolved, o.files, o.fresh = r.Identity, r.Config, r.Files, r.Fresh
+	o.program, o.differs = r.Program, r.Differs
 }
 
 var (

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -27,8 +28,9 @@ func readSnapshot(path string) (*journal.Memory, *journal.Meta, error) {
 	case err != nil:
 	case meta == nil:
 		err = refuseAt(path, "holds no run", "")
-	case meta.Schema != journal.Schema:
-		err = refuseAt(path, fmt.Sprintf("holds schema %q, this program reads %q", meta.Schema, journal.Schema), "ask with the program that runs")
+	}
+	if other, is := errors.AsType[*journal.OtherVersionError](err); is {
+		err = refuseAt(path, "the scheduler "+other.Error(), "ask with the program that runs")
 	}
 	if err != nil {
 		return nil, nil, err
@@ -62,7 +64,7 @@ func (o *Opener) Preview(ctx context.Context, snapshot string, c *core.Cluster, 
 	if err != nil {
 		return nil, err
 	}
-	if meta.Workload != identityOf(w) {
+	if o.sameJobs(meta, w, snapshot) != nil {
 		return nil, refuseAt(snapshot, "is of a run with other jobs", "the files that its config names were changed, or this is not the folder that it runs in")
 	}
 	kept, err := readPools(m)

@@ -2,9 +2,6 @@ package local
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -70,8 +67,8 @@ const mostNamed = 5
 func (b *Backend) resume(ctx context.Context, o *Opener, w *workload.Workload) error {
 	b.opened = b.clock.Now()
 	m, err := b.journal.Meta()
-	if err != nil {
-		return b.refuse(fmt.Sprintf("the store is damaged: %v", err), "--fresh stops its jobs, sets it aside and begins anew")
+	if err != nil && !o.fresh {
+		return b.damaged(err)
 	}
 	if m != nil && !o.fresh && !m.Complete {
 		return b.goOn(ctx, o, m, w)
@@ -99,7 +96,7 @@ func (b *Backend) resume(ctx context.Context, o *Opener, w *workload.Workload) e
 	}
 	b.found = true
 	b.takeNodes()
-	b.meta = &journal.Meta{Workload: identityOf(w), Nodes: nodesOf(b.cluster), Devices: b.devices.flat(), EpochUnix: b.opened.UnixNano()}
+	b.meta = &journal.Meta{Program: o.program, Workload: identityOf(w), Began: journal.WrittenBy(w.Jobs), Nodes: nodesOf(b.cluster), Devices: b.devices.flat(), EpochUnix: b.opened.UnixNano()}
 	if err := b.journal.Reset(b.meta); err != nil {
 		return err
 	}
@@ -130,42 +127,14 @@ func (b *Backend) setAside(jobs string) error {
 	}
 }
 
-// identityOf is the same for workloads of the same jobs.
-func identityOf(w *workload.Workload) string {
-	sum := sha256.New()
-	text := json.NewEncoder(sum)
-	for i := range w.Jobs {
-		spec := w.Jobs[i].Spec
-		spec.StepTimes, spec.Truth = nil, nil               // the application tells them
-		_ = text.Encode(submitted{spec, w.Jobs[i].Process}) // numbers and strings always can be
-	}
-	if w.React != nil {
-		_ = text.Encode(w.Identity)
-	}
-	return hex.EncodeToString(sum.Sum(nil))
-}
-
-type submitted struct {
-	Spec    core.JobSpec
-	Process workload.Process
-}
-
 func (b *Backend) goOn(ctx context.Context, o *Opener, m *journal.Meta, w *workload.Workload) (err error) {
-	if m.Schema != journal.Schema {
-		return b.refuse(fmt.Sprintf("holds schema %q, this program reads %q", m.Schema, journal.Schema), "end the run with the program that began it, or begin anew with --fresh")
-	}
-	if m.Workload == "" && m.Identity != o.identity || m.Workload != "" && m.Workload != identityOf(w) {
-		if w.React != nil {
-			return b.refuse("holds a run whose search began with other settings, or another seed, and can be gone on with",
-				"run it again with those; give this one another name with --name; or begin anew with --fresh, which removes its jobs and their logs")
-		}
-		return b.refuse("holds a run that began with other jobs, which can be gone on with",
-			"run it with those again, and submit more with quartet submit; give this one another name with --name; or begin anew with --fresh, which removes its jobs and their logs")
+	if err := o.sameJobs(m, w, b.store.path); err != nil {
+		return err
 	}
 	before := m.Devices
 	kept, err := b.store.pools()
 	if err != nil {
-		return b.refuse(fmt.Sprintf("the store is damaged: %v", err), "begin anew with --fresh")
+		return b.damaged(err)
 	}
 	if b.devices, err = o.adopt(ctx, b.cluster, m, kept); err != nil {
 		return err
@@ -177,33 +146,26 @@ func (b *Backend) goOn(ctx context.Context, o *Opener, m *journal.Meta, w *workl
 	if err := b.recall(len(w.Jobs)); err != nil {
 		return err
 	}
+	if o.differs != nil && m.Config != "" {
+		if differing, err := o.differs(m.Config); err == nil && len(differing) == 0 {
+			b.journal.Same()
+		}
+	}
 	runs, err := b.store.runs()
 	if err != nil {
-		return b.refuse(fmt.Sprintf("the store is damaged: %v", err), "begin anew with --fresh")
+		return b.damaged(err)
 	}
-	var unnamed []*job
-	for name, r := range runs {
-		id, known := b.byName[name]
-		if !known {
-			continue
-		}
-		j := b.jobs[id]
-		j.run = r
-		if r.Names == nil && len(r.Devices) > 0 {
-			for _, device := range r.Devices {
-				if device < 0 || device >= len(before) {
-					return b.refuse(fmt.Sprintf("job %q ran on unknown device %d", name, device), "begin anew with --fresh")
-				}
-				j.run.Names = append(j.run.Names, before[device])
-			}
-			j.run.Devices, unnamed = nil, append(unnamed, j)
+	if m.Workload == "" {
+		if err := b.plausible(runs, len(w.Jobs)); err != nil {
+			return err
 		}
 	}
-	if err := b.store.begin(unnamed); err != nil {
+	if err := b.takeRuns(runs, before); err != nil {
 		return err
 	}
 	b.meta = m
-	m.Workload, m.Nodes, m.Devices = identityOf(w), nodesOf(b.cluster), b.devices.flat()
+	m.Program, m.Workload, m.Began = o.program, identityOf(w), journal.WrittenBy(w.Jobs)
+	m.Nodes, m.Devices = nodesOf(b.cluster), b.devices.flat()
 	if err := b.journal.SetMeta(m); err != nil {
 		return err
 	}
@@ -214,6 +176,29 @@ func (b *Backend) goOn(ctx context.Context, o *Opener, m *journal.Meta, w *workl
 		return slices.ContainsFunc(b.jobs, func(j *job) bool { return j.run.Keeper == id })
 	})
 	return nil
+}
+
+// takeRuns takes in the runs that were recorded, those that name their devices by number with the names that these had.
+func (b *Backend) takeRuns(runs map[string]run, devices []string) error {
+	var unnamed []*job
+	for name, r := range runs {
+		id, known := b.byName[name]
+		if !known {
+			continue
+		}
+		j := b.jobs[id]
+		j.run = r
+		if r.Names == nil && len(r.Devices) > 0 {
+			for _, device := range r.Devices {
+				if device < 0 || device >= len(devices) {
+					return b.damaged(fmt.Errorf("job %q ran on unknown device %d", name, device))
+				}
+				j.run.Names = append(j.run.Names, devices[device])
+			}
+			j.run.Devices, unnamed = nil, append(unnamed, j)
+		}
+	}
+	return b.store.begin(unnamed)
 }
 
 // takeNodes takes in the nodes of the run, those that are gone among them.
@@ -231,7 +216,7 @@ func (b *Backend) takeNodes() {
 func (b *Backend) recall(jobs int) error {
 	found, err := b.journal.Recall(jobs)
 	if err != nil {
-		return b.refuse(fmt.Sprintf("the store is damaged: %v", err), "begin anew with --fresh")
+		return b.damaged(err)
 	}
 	for i := range found.Jobs {
 		b.know(&found.Jobs[i])
@@ -244,8 +229,19 @@ func (b *Backend) recall(jobs int) error {
 	return nil
 }
 
-// refuse is what is wrong with the store.
-func (b *Backend) refuse(summary, hint string) error { return refuseAt(b.store.path, summary, hint) }
+// damaged refuses a store that cannot be read.
+func (b *Backend) damaged(err error) error { return unreadable(b.store.path, err) }
+
+// unreadable refuses a store that cannot be read, or not by this program.
+func unreadable(path string, err error) error {
+	if other, is := errors.AsType[*journal.OtherVersionError](err); is {
+		return refuseAt(path, "the store "+other.Error(), "resume the run with the program that wrote it: nothing was changed; or begin another run with --name")
+	}
+	return refuseAt(path, fmt.Sprintf("the store is damaged: %v", err), mendStore)
+}
+
+// mendStore is what to do about a store that is damaged.
+const mendStore = "put it back from a copy, or begin another run with --name; --fresh stops its jobs, sets the store aside and removes their logs and checkpoints"
 
 func refuseAt(path, summary, hint string) error {
 	return core.Diagnostics{{Position: core.Position{File: path}, Summary: summary, Hint: hint}}

@@ -27,6 +27,9 @@ const metaBucket = "meta"
 // poolsKey is that of what is kept of the pools. A journal passes over it.
 const poolsKey = "pools"
 
+// runKey is that of journal.Meta.
+const runKey = "run"
+
 var buckets = append(journal.Buckets(), runsBucket)
 
 // run is one start of a job's replicas.
@@ -96,8 +99,7 @@ func openStore(dir string, fresh bool, wait time.Duration) (*store, error) {
 		return nil, fmt.Errorf("open the store: %w", err) // it is as sound as it was
 	}
 	if !fresh {
-		refusal.Summary, refusal.Hint = fmt.Sprintf("the store is damaged: %v", err), "--fresh stops its jobs, sets it aside and begins anew"
-		return nil, core.Diagnostics{refusal}
+		return nil, unreadable(s.path, err)
 	}
 	if err := os.Rename(s.path, s.path+".damaged"); err != nil {
 		return nil, fmt.Errorf("set the damaged store aside: %w", err)
@@ -149,12 +151,15 @@ func (s *store) open(wait time.Duration) (err error) {
 		if s.db, err = bolt.Open(s.path, 0o600, options); err != nil {
 			return err
 		}
-		return s.db.Update(func(tx *bolt.Tx) error {
-			if name, _ := tx.Cursor().First(); name == nil {
-				return makeBuckets(tx)
-			}
+		empty := false
+		if err := s.db.View(func(tx *bolt.Tx) error {
+			name, _ := tx.Cursor().First()
+			empty = name == nil
 			return nil
-		})
+		}); err != nil || !empty {
+			return err // a store that is only looked at stays as it is, to the byte
+		}
+		return s.db.Update(makeBuckets)
 	})
 }
 

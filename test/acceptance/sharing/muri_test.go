@@ -1,7 +1,11 @@
 package sharing_test
 
 import (
+	"encoding/csv"
+	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +20,13 @@ import (
 // muriRun runs a config of Muri on a trace.
 func muriRun(t *testing.T, name, trace string, sets ...string) *metrics.Summary {
 	t.Helper()
-	sets = append(sets, "workload.config.path="+refdata.Path(t, "data", "muri", trace+".csv.gz"))
+	return muriRunOn(t, name, refdata.Path(t, "data", "muri", trace+".csv.gz"), sets...)
+}
+
+// muriRunOn runs a config of Muri on the trace in a file.
+func muriRunOn(t *testing.T, name, path string, sets ...string) *metrics.Summary {
+	t.Helper()
+	sets = append(sets, "workload.config.path="+path)
 	c, err := quartet.Load(quartet.Builtins(), quartet.Options{Files: []string{"papers/muri-sigcomm22/" + name + ".yaml"}, Sets: sets})
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +87,43 @@ func TestMuriBaselines(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Jobs of the same length come in the order of their submission, whatever an iteration of each takes. Trace 4' is trace 4 with all jobs there at once, and 508 of
+// them last as long as another. The same jobs in iterations of a millisecond give the same answer.
+func TestMuriEqualLengths(t *testing.T) {
+	rows := refdata.Rows(t, refdata.Path(t, "data", "muri", "trace4.csv.gz"))
+	column := func(name string) int { return slices.Index(rows[0], name) }
+	submit, iterations, each := column("submit_time"), column("iterations"), column("iteration_time")
+	mean := func(change func(row []string)) float64 {
+		changed := [][]string{rows[0]}
+		for _, row := range rows[1:] {
+			row = slices.Clone(row)
+			row[submit] = "0"
+			change(row)
+			changed = append(changed, row)
+		}
+		path := filepath.Join(t.TempDir(), "trace.csv")
+		file, err := os.Create(path)
+		if err == nil {
+			err = errors.Join(csv.NewWriter(file).WriteAll(changed), file.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return float64(muriRunOn(t, "srtf", path).JCTSeconds.Mean)
+	}
+	want := mean(func(row []string) {
+		n, err := strconv.Atoi(row[iterations])
+		ms, err2 := strconv.Atoi(row[each])
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		row[iterations], row[each] = strconv.Itoa(n*ms), "1"
+	})
+	if got := mean(func([]string) {}); off(got, want) > 1e-9 {
+		t.Errorf("mean %v s, and %v s in iterations of a millisecond", got, want)
 	}
 }
 

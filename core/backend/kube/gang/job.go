@@ -65,6 +65,8 @@ type Job struct {
 	Keep bool
 	// Past is the last run that was asked to stop.
 	Past Past
+	// PodPerReplica says that each seat is one replica, whose pod may learn its rank from the environment.
+	PodPerReplica bool
 	// Adopts is set for a job whose pods others make. Then it has no template, and no agent.
 	Adopts *Adoption
 }
@@ -116,6 +118,21 @@ func Resize(before, now []Seat, next int) ([]Seat, int) {
 		}
 	}
 	return append(stay, join...), next
+}
+
+// Split gives each so many devices a member of its own. The first of a seat keeps the number of the seat, and others get numbers from next on. It
+// returns the number to go on with.
+func Split(seats []Seat, each, next int) (list []Seat, last int) {
+	for _, s := range seats {
+		for rest := s.Devices; rest != 0; {
+			part := Seat{Member: s.Member, Node: s.Node, Devices: rest.Lowest(each)}
+			if rest != s.Devices {
+				part.Member, next = next, next+1
+			}
+			list, rest = append(list, part), rest&^part.Devices
+		}
+	}
+	return list, next
 }
 
 // Pod is the name of a member's pod.

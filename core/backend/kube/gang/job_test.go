@@ -101,6 +101,17 @@ func TestNumber(t *testing.T) {
 	}
 }
 
+func TestSplit(t *testing.T) {
+	got, next := Split([]Seat{{Member: 0, Node: "a", Devices: 0b11}, {Member: 4, Node: "b", Devices: 0b110111}, {Member: 5, Node: "c", Devices: 0b1}}, 2, 6)
+	want := []Seat{
+		{Member: 0, Node: "a", Devices: 0b11}, {Member: 4, Node: "b", Devices: 0b11}, {Member: 6, Node: "b", Devices: 0b10100}, {Member: 7, Node: "b", Devices: 0b100000},
+		{Member: 5, Node: "c", Devices: 0b1},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || next != 8 {
+		t.Errorf("next %d; seats (-want +got):\n%s", next, diff)
+	}
+}
+
 func env(pairs ...string) []corev1.EnvVar {
 	var out []corev1.EnvVar
 	for i := 0; i < len(pairs); i += 2 {

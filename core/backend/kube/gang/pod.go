@@ -41,6 +41,8 @@ const (
 	podKind     = "Pod"
 	// The port is the one that torchrun takes by itself.
 	rendezvousPort = "29400"
+	// That of torch.distributed, for programs that torchrun does not start.
+	masterPort = "29500"
 )
 
 // newPod is the member of a seat. What the template says stays, but for what makes it a member.
@@ -172,6 +174,14 @@ func (j *Job) environment(seat int) []corev1.EnvVar {
 		{Name: "PET_RDZV_BACKEND", Value: "c10d"},
 		{Name: "PET_RDZV_ENDPOINT", Value: master + ":" + rendezvousPort},
 		{Name: "PET_RDZV_ID", Value: j.Name + "-" + strconv.FormatInt(j.Run, 10)},
+	}
+	if j.PodPerReplica { // what a program reads that torchrun does not start
+		environment = append(environment,
+			corev1.EnvVar{Name: "RANK", Value: strconv.Itoa(first)},
+			corev1.EnvVar{Name: "WORLD_SIZE", Value: strconv.Itoa(j.total())},
+			corev1.EnvVar{Name: "LOCAL_RANK", Value: "0"},
+			corev1.EnvVar{Name: "MASTER_PORT", Value: masterPort},
+		)
 	}
 	if j.Agent.Address != "" {
 		environment = append(environment,

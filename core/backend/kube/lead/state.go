@@ -28,11 +28,15 @@ const SnapshotLimit = 1_000_000
 
 // The keys of the ConfigMap.
 const (
+	keySchema   = "schema"
 	keyEpoch    = "epoch"
 	keyHolder   = "holder"
 	keyBegan    = "began"
 	keySnapshot = "snapshot"
 )
+
+// Schema names the form of the state. A state without one, which earlier versions left, has this form.
+const Schema = "quartet.lead/v1"
 
 // countsBefore are numbers that earlier versions want there to take over, and nobody goes by.
 var countsBefore = [...]string{"round", "events"}
@@ -175,6 +179,7 @@ func (k *Kept) into(m *corev1.ConfigMap) {
 	if m.Data == nil {
 		m.Data = map[string]string{}
 	}
+	m.Data[keySchema] = Schema
 	m.Data[keyEpoch], m.Data[keyHolder], m.Data[keyBegan] = strconv.FormatInt(k.Epoch, 10), k.Holder, k.Began.Format(time.RFC3339Nano)
 	for _, key := range countsBefore {
 		if m.Data[key] == "" {
@@ -195,6 +200,9 @@ func (k *Kept) into(m *corev1.ConfigMap) {
 func read(m *corev1.ConfigMap) (Kept, error) {
 	if len(m.Data) == 0 {
 		return Kept{}, nil // somebody made it beforehand
+	}
+	if schema := m.Data[keySchema]; schema != "" && schema != Schema {
+		return Kept{}, fmt.Errorf("state %s is of version %q, and this program reads %q: it is left as it is; run the version that wrote it", m.Name, schema, Schema)
 	}
 	k := Kept{Holder: m.Data[keyHolder], Snapshot: m.BinaryData[keySnapshot]}
 	var problems []error

@@ -159,6 +159,21 @@ func TestStateForTheVersionBefore(t *testing.T) {
 	}
 }
 
+// What a later version wrote is refused by its name, and left as it is.
+func TestStateOfALaterVersion(t *testing.T) {
+	server := &server{}
+	p := newProcess(server, "a")
+	defer p.end()
+	m := stateOf(Kept{Epoch: 1})
+	m.Data["schema"], m.Data["began"] = "quartet.lead/v2", "of another form"
+	server.put("configmaps/"+stateName, m)
+	version := server.version
+	_, err := Open(t.Context(), p.client(), termOf(2), namespace, stateName, time.Unix(0, 0))
+	if err == nil || !strings.Contains(err.Error(), `is of version "quartet.lead/v2", and this program reads "quartet.lead/v1"`) || server.version != version {
+		t.Errorf("%v after %d writes, want both versions and no write", err, server.version-version)
+	}
+}
+
 // A write is not begun while the term is not valid.
 func TestStateOfATermNotRenewed(t *testing.T) {
 	server := &server{}

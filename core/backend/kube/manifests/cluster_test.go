@@ -41,7 +41,7 @@ func start(t *testing.T) *cluster {
 	trusted.AppendCertsFromPEM(certificate)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	if err := c.AddNodes(t.Context(), kubecluster.Pool{Name: "node", Count: 3, Devices: 8}); err != nil {
+	if err := c.AddNodes(t.Context(), kubecluster.Pool{Name: "node", Count: 3, Devices: 8, Labels: map[string]string{"quartet.sched/nodes": "training"}}); err != nil {
 		t.Fatal(err)
 	}
 	ready := &cluster{c, &http.Client{Transport: transport}, t.TempDir()}

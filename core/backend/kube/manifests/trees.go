@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/quartet-sched/quartet/core"
@@ -127,7 +128,7 @@ func Chart(version string, crd []byte) ([]File, error) {
 	return files, nil
 }
 
-// chartValues are the values with the composition of the base.
+// chartValues are the values with the resources and the composition of the base.
 func chartValues() ([]byte, error) {
 	values, err := chart.ReadFile("chart/values.yaml")
 	if err != nil {
@@ -141,7 +142,15 @@ func chartValues() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(append(values, "# Composition that the controller runs.\n"...), config...), nil
+	deployment, err := load("base/deployment.yaml")
+	if err != nil {
+		return nil, err
+	}
+	resources, err := yaml.Marshal(map[string]*yaml.Node{"resources": child(deployment[0].at("spec", "template", "spec", "containers").Content[0], "resources")})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(values, []byte("# Resources of the controller.\n"), resources, []byte("# Composition that the controller runs.\n"), config), nil
 }
 
 // templateName is that of a file of the tree: base/roles.yaml is roles.yaml, components/dra/roles.yaml dra-roles.yaml.
@@ -158,6 +167,7 @@ const (
 	markConfig    = "MARKconfig"
 	markHash      = "MARKhash"
 	markPod       = "MARKpod"
+	markResources = "MARKresources"
 )
 
 // expressions are in the order in which they take the place of marks.
@@ -168,6 +178,7 @@ var expressions = strings.NewReplacer(
 	markReplicas, "{{ .Values.replicas }}",
 	markConfig, "{{ .Values.config | toJson }}",
 	markHash, "{{ sha256sum .Values.config }}",
+	markResources, "{{ .Values.resources | toJson }}",
 	"      "+markPod+": true\n", podExpressions,
 )
 
@@ -176,6 +187,9 @@ const podExpressions = `      {{- with .Values.nodeSelector }}
       {{- end }}
       {{- with .Values.tolerations }}
       tolerations: {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .Values.priorityClassName }}
+      priorityClassName: {{ . | quote }}
       {{- end }}
       {{- with .Values.imagePullSecrets }}
       imagePullSecrets: {{- toYaml . | nindent 8 }}
@@ -204,6 +218,9 @@ func template(source string) ([]byte, error) {
 			ensure(pod, markPod).SetString("true")
 			child(pod, markPod).Tag = "!!bool"
 			child(pod, markPod).Style = 0
+			for _, container := range child(pod, "containers").Content {
+				setText(child(container, "resources"), markResources)
+			}
 		}
 	}
 	content, err := encode(documents)

@@ -10,10 +10,11 @@ import (
 
 // The types of the conditions of a job.
 const (
-	ConditionAdmitted = "Admitted" // it may compete for devices
-	ConditionRunning  = "Running"  // all pods of its decision run; the reason says why not
-	ConditionDegraded = "Degraded" // something is wrong that the scheduler cannot mend
-	ConditionFinished = "Finished" // it ended; the reason says how
+	ConditionAdmitted = "Admitted"           // it may compete for devices
+	ConditionRunning  = "Running"            // all pods of its decision run; the reason says why not
+	ConditionDegraded = "Degraded"           // something is wrong that the scheduler cannot mend
+	ConditionFinished = "Finished"           // it ended; the reason says how
+	ConditionIgnored  = "ConstraintsIgnored" // the template asks for something that makes no difference; the message says what
 
 	ConditionInterrupted = "Interrupted" // it was stopped or moved after it had devices; when and why it was the last time
 )

@@ -45,6 +45,8 @@ func testFixed(t *testing.T, jobs *Objects) {
 		"an application of none":  {nil, `{"application": ""}`, ""},
 		"another experiment":      {func(s *Spec) { s.Experiment = "sweep" }, `{"experiment": "other"}`, "the experiment of a job never changes; cancel it"},
 		"an experiment of none":   {nil, `{"experiment": ""}`, ""},
+		"a pod of each replica":   {nil, `{"podPer": "Replica"}`, "podPer never changes; cancel the job"},
+		"a pod of each node":      {nil, `{"podPer": "Node"}`, ""},
 		"more devices":            {nil, `{"replicas": {"devicesPerReplica": 2}}`, "replicas.devicesPerReplica never changes; cancel the job"},
 		"fewer devices":           {func(s *Spec) { s.Replicas.DevicesPerReplica = 2 }, `{"replicas": null}`, "replicas.devicesPerReplica never changes"},
 		"one device":              {nil, `{"replicas": {"devicesPerReplica": 1}}`, ""},

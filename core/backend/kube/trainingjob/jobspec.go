@@ -122,6 +122,9 @@ func (p *problems) spec(s *Spec) {
 	if core.TierRank(s.Tier) < 0 {
 		p.add("spec.tier", fmt.Sprintf("there is no tier %q", s.Tier), "valid values: "+strings.Join(core.Tiers(), ", "))
 	}
+	if s.PodPer != "" && s.PodPer != PodPerNode && s.PodPer != PodPerReplica {
+		p.add("spec.podPer", fmt.Sprintf("is %q", s.PodPer), "valid values: "+PodPerNode+", "+PodPerReplica)
+	}
 	r := &s.Replicas
 	for _, count := range [...]struct {
 		path string

@@ -109,6 +109,7 @@ func TestJobSpecProblems(t *testing.T) {
 		"devices of a replica": {func(s *Spec) { s.Replicas.DevicesPerReplica = 65 }, []string{
 			"spec.replicas.devicesPerReplica: must be from 1 to 64, got 65",
 		}},
+		"what a pod is": {func(s *Spec) { s.PodPer = "Device" }, []string{`spec.podPer: is "Device"; valid values: Node, Replica`}},
 		"accelerators": {func(s *Spec) { s.Accelerators = []string{"a100", "", "a100"} }, []string{
 			`spec.accelerators[1]: "" is empty or named before`, `spec.accelerators[2]: "a100" is empty or named before`,
 		}},

@@ -50,7 +50,10 @@ type Spec struct {
 	// Adopts is set by the scheduler, for a job whose pods others make. It never changes.
 	Adopts *Adopts `json:"adopts,omitempty"`
 
-	// Template is the pod template of a replica. It is kept as it was written: PodTemplate reads it, so that one that is wrong
+	// PodPer says what a pod is: PodPerNode, which is what it stands for when empty, or PodPerReplica. It never changes.
+	PodPer string `json:"podPer,omitempty"`
+
+	// Template is the template of every pod, whatever number of devices it has. It is kept as it was written: PodTemplate reads it, so that one that is wrong
 	// does not keep the others from being read.
 	Template runtime.RawExtension `json:"template"`
 }
@@ -62,6 +65,12 @@ type Adopts struct {
 	Name       string    `json:"name"`       // of the object, in the namespace of the job
 	UID        types.UID `json:"uid"`        // of the object, or of the first pod of a group
 }
+
+// The values of Spec.PodPer.
+const (
+	PodPerNode    = "Node"    // a pod has all devices that the job gets on a node at once
+	PodPerReplica = "Replica" // a pod has the devices of one replica
+)
 
 // Replicas bound how many replicas a job runs with.
 type Replicas struct {
