@@ -78,11 +78,11 @@ func (s *state) keepReserved(seating Seating) Seating {
 }
 
 // reserve keeps what is reserved until its job finds it idle, or reserves devices for the job that has waited for longest, where some were left out that others passed: those that it finds first when
-// running jobs end one after the other. Where a refused job keeps its turn or may take devices of others, and where turns are handed out, the allocation says
+// running jobs end one after the other; only where whole devices are counted. Where a refused job keeps its turn or may take devices of others, and where turns are handed out, the allocation says
 // who waits for whom.
 func (p *Pipeline) reserve(ctx context.Context) error {
 	s, after := &p.state, p.rounds.Settle.ReserveAfterSeconds
-	if after <= 0 || s.view.Cluster.Sharing != Exclusive || p.settler.blocked || s.blocked || p.settler.joint || !p.stages.Allocation.can.AskedAgain() || p.makesRoom() {
+	if after <= 0 || s.view.Cluster.CountsShares() || p.settler.blocked || s.blocked || p.settler.joint || !p.stages.Allocation.can.AskedAgain() || p.makesRoom() {
 		s.view.Reserved = nil
 		return nil
 	}
