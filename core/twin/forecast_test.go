@@ -59,7 +59,7 @@ func TestForecastsRepeat(t *testing.T) {
 				if err := beliefs.ObserveRound(r); err != nil {
 					return err
 				}
-				if err := forecaster.ObserveRound(r); err != nil || r.View.Round%80 != 0 {
+				if err := forecaster.ObserveRound(r); err != nil || r.View.Round%60 != 0 {
 					return err
 				}
 				f, err := forecaster.Forecast(t.Context(), twin.Take(p), policies(c, true), beliefs, 8)

@@ -77,7 +77,7 @@ func TestAFutureLosesWhatIsNotKept(t *testing.T) {
 
 // A future of jobs that never come to an end, because they are stopped again and again and keep nothing, is over all the same.
 func TestAFutureOfJobsThatNeverEnd(t *testing.T) {
-	c, s := run(t, oneJob(t, 3, "pipeline: {allocation: {type: las}}"), 1)
+	c, s := run(t, oneJob(t, 3, "pipeline: {allocation: {type: las, config: {quantum_seconds: 0}}}"), 1)
 	still := s.list[0]
 	w := truth(c, still, c.Jobs)
 	for i := range w.Jobs {

@@ -82,7 +82,7 @@ set:
   pipeline.elasticity: {job: {type: fixed}}
   backend.config.restart_overhead: 60s
 axes:
-  scheduler: [fifo, las]
+  scheduler: [fifo, {name: las, set: {pipeline.allocation.type: las, pipeline.allocation.config.quantum_seconds: 0}}]
 baseline: {scheduler: fifo}
 metrics: [jct_seconds.mean, jct_seconds.restricted_mean, jobs.completed, gpu_hours]
 `

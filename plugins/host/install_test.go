@@ -105,7 +105,7 @@ func TestInstallRefuses(t *testing.T) {
 		file     bool // the problem names the file that was to be installed
 	}{
 		"no file": {
-			binary: func(*testing.T) host.Binary { return host.Binary{Path: "no/such/file"} }, want: "install plugin: open no/such/file",
+			binary: func(*testing.T) host.Binary { return host.Binary{Path: "no/such/file"} }, want: "install plugin: stat no/such/file",
 		},
 		"no plugin": {
 			binary: func(t *testing.T) host.Binary { return host.Binary{Path: program(t, 0o700, "exit 3")} }, want: "it is not a plugin",

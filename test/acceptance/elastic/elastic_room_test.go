@@ -18,7 +18,7 @@ const whereFree = `version: 1
 name: where-free
 cluster: {%s}
 workload: {type: csv, config: {path: %q}}
-round: {interval: 60s, on_events: true}
+round: {interval: 60s, on_events: true, settle: {passes: 1}}
 pipeline:
   allocation: {type: %s}
   placement: {type: %s, config: {%s}}

@@ -91,7 +91,7 @@ func TestTiersOnPhilly(t *testing.T) {
 		{"gpu_fraction", 36, [2]float64{1, 1}, [2]float64{1, 1}},
 		{"gpu_fraction", 28, [2]float64{1, 1}, [2]float64{0.88, 0.91}},
 		{"fifo", 28, [2]float64{0.1, 0.3}, [2]float64{0.1, 0.3}},
-		{"las", 28, [2]float64{0.89, 0.92}, [2]float64{0.87, 0.89}},
+		{"las, config: {quantum_seconds: 0}", 28, [2]float64{0.89, 0.92}, [2]float64{0.87, 0.89}},
 	} {
 		t.Run(fmt.Sprint(tc.allocation, " on ", tc.nodes), func(t *testing.T) {
 			t.Parallel()

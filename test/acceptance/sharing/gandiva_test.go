@@ -131,9 +131,9 @@ func TestGandivaPartsPairsThatAreNotWorthIt(t *testing.T) {
 		trace := &strings.Builder{}
 		trace.WriteString("name,application,submit_s,duration_s,replicas,min_replicas,max_replicas,weight,utilisation,device_memory_gb\n")
 		nodes := rapid.IntRange(1, 2).Draw(t, "nodes")
-		for i := range rapid.IntRange(1, 20).Draw(t, "jobs") {
+		for i := range rapid.IntRange(6, 20).Draw(t, "jobs") {
 			replicas := rapid.IntRange(1, 4).Draw(t, "replicas")
-			fmt.Fprintf(trace, "j%d,%s,%v,%v,%d,%d,%d,%v,%v,%v\n", i, rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "application"), rapid.Float64Range(0, 300).Draw(t, "submit"), rapid.Float64Range(1, 1500).Draw(t, "duration"),
+			fmt.Fprintf(trace, "j%d,%s,%v,%v,%d,%d,%d,%v,%v,%v\n", i, rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "application"), rapid.Float64Range(0, 300).Draw(t, "submit"), rapid.Float64Range(200, 1500).Draw(t, "duration"),
 				replicas, replicas, replicas+rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "more"), rapid.SampledFrom([]float64{0.1, 1, 3}).Draw(t, "weight"),
 				rapid.SampledFrom([]string{"", "0.1", "0.4", "0.7", "1"}).Draw(t, "utilisation"), rapid.SampledFrom([]float64{0, 4, 8, 12, 16}).Draw(t, "memory"))
 		}
