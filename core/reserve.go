@@ -86,9 +86,7 @@ func (p *Pipeline) reserve(ctx context.Context) error {
 		s.view.Reserved = nil
 		return nil
 	}
-	if s.giveUpIdle(); len(s.view.Reserved) > 0 {
-		p.settler.until = s.view.NowSeconds
-	}
+	s.giveUpIdle()
 	if len(s.view.Reserved) > 0 || len(p.settler.order) == 0 {
 		return nil // nobody passed whom the allocation would have wait
 	}

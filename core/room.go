@@ -21,8 +21,12 @@ func (p *Pipeline) headWithRoom() int {
 		if j.State != Waiting {
 			continue
 		}
-		p.settler.until = s.view.NowSeconds // who comes before whom changes with time, and whether it has waited
-		if at := s.marks[j.ID].grant; !p.settler.tried[j.ID] && s.waited(j) && (head < 0 || at < head) {
+		if from := s.roomFrom(j); from > s.view.NowSeconds {
+			p.settler.until = min(p.settler.until, from)
+			continue
+		}
+		p.settler.until = s.view.NowSeconds // who comes before whom changes with time
+		if at := s.marks[j.ID].grant; !p.settler.tried[j.ID] && (head < 0 || at < head) {
 			head = at
 		}
 	}
@@ -41,9 +45,9 @@ const (
 // patience is for how many seconds a job waits for each job that it may stop.
 func (s *state) patience() float64 { return intervalsEach * max(s.view.IntervalSeconds, leastInterval) }
 
-// waited reports whether a job has waited for long enough to stop a job, and room may be made for it that was not there before.
-func (s *state) waited(j *Job) bool {
-	return s.view.NowSeconds >= max(j.waitsSince()+s.patience(), s.marks[j.ID].roomFrom)
+// roomFrom is when a job has waited for long enough to stop a job, and room may be made for it that was not there before.
+func (s *state) roomFrom(j *Job) float64 {
+	return max(j.waitsSince()+s.patience(), s.marks[j.ID].roomFrom)
 }
 
 // mayGiveWay reports whether a grant is one to a running job that may lose its devices.

@@ -31,6 +31,7 @@ type settler struct {
 	shapes   []Candidate         // waiting jobs that found no devices at their least number, one of each shape
 	tried    map[JobID]bool      // jobs that room was looked for
 	blocked  bool                // a blocking grant found no devices
+	further  bool                // stages were asked again
 	joint    bool                // the allocator proposes seats
 	until    float64             // seconds up to which the answers so far stand, as far as what was seated of them decides
 }
@@ -51,7 +52,7 @@ func (p *Pipeline) settle(ctx context.Context) error {
 	if len(p.state.unseated)+len(p.state.view.Reserved) == 0 {
 		return nil
 	}
-	r := p.beginSettling()
+	r, reserved := p.beginSettling(), slices.Clone(p.state.view.Reserved)
 	if p.stages.Allocation.can.AskedAgain() {
 		if err := p.improve(ctx); err != nil {
 			return err
@@ -66,15 +67,18 @@ func (p *Pipeline) settle(ctx context.Context) error {
 		return err
 	}
 	p.keepRefusals()
+	if r.further && !p.leavesAllAsItWas() || !slices.Equal(reserved, p.state.view.Reserved) {
+		r.until = p.state.view.NowSeconds // the next round may go on from here
+	}
 	p.standing.UntilSeconds = min(p.standing.UntilSeconds, r.until)
 	return nil
 }
 
 // improve asks the allocator again as long as that may do better, and no more often than allowed.
 func (p *Pipeline) improve(ctx context.Context) error {
-	r, counted, seated := &p.settler, 1, len(p.plan.Placements)
+	counted, seated := 1, len(p.plan.Placements)
 	for pass := 1; p.mayImprove(); pass++ {
-		r.until = p.state.view.NowSeconds // the next round may go on from here
+		p.settler.further = true
 		if counted == p.rounds.Settle.Passes || pass == p.rounds.Settle.Passes+morePasses {
 			return nil
 		}
@@ -283,14 +287,22 @@ func (p *Pipeline) askAgain(ctx context.Context) error {
 	return p.seat(ctx)
 }
 
-// forgetAnswers takes back what the last grants and placements said about jobs.
+// forgetAnswers takes back what the last grants and placements said about jobs. Where that would have started somebody, a placer that draws has drawn.
 func (p *Pipeline) forgetAnswers() {
 	s := &p.state
+	if s.starts(p.plan.Placements) {
+		p.settler.until = s.view.NowSeconds
+	}
 	for i := range p.plan.Grants {
 		m := s.marks[p.plan.Grants[i].Job]
 		m.granted, m.answered, m.placed = 0, 0, 0
 	}
 	s.occupancy.undo(s, p.plan.Placements)
+}
+
+// starts reports whether a waiting job is among those placed.
+func (s *state) starts(placed []Placement) bool {
+	return slices.ContainsFunc(placed, func(at Placement) bool { return s.view.Jobs[at.Job].State == Waiting })
 }
 
 // takeSeated judges the condition of the allocator's last answer by what was seated of it.
@@ -359,7 +371,7 @@ func (p *Pipeline) fill(ctx context.Context) error {
 	for i := range p.plan.Placements {
 		placed = append(placed, p.plan.Placements[i].Job)
 	}
-	before = slices.Clone(before)
+	before, p.settler.further = slices.Clone(before), true
 	if err := p.seatThese(ctx, slices.Concat(before, grants)); err != nil {
 		return err
 	}
@@ -392,6 +404,12 @@ func (p *Pipeline) leftOutThatMayFit() (grants []Grant) {
 		}
 	}
 	return grants
+}
+
+// leavesAllAsItWas reports whether the last answer starts, moves and stops nobody: asked the same while the answers stand, a round settles in the same way.
+func (p *Pipeline) leavesAllAsItWas() bool {
+	n := p.staying()
+	return n == len(p.plan.Placements) && n == len(p.state.running)
 }
 
 // staying is how many running jobs the last answer leaves where they are.

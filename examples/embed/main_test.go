@@ -4,7 +4,7 @@ package main
 func Example() {
 	main()
 	// Output:
-	// fifo        mean JCT  2323 s  makespan 61326 s
-	// las         mean JCT  2026 s  makespan 60393 s
+	// fifo        mean JCT  2163 s  makespan 60337 s
+	// las         mean JCT  2012 s  makespan 60272 s
 	// last_first  mean JCT 12551 s  makespan 581292 s
 }
