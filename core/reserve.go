@@ -86,8 +86,7 @@ func (p *Pipeline) reserve(ctx context.Context) error {
 		s.view.Reserved = nil
 		return nil
 	}
-	s.giveUpIdle()
-	if len(s.view.Reserved) > 0 || len(p.settler.order) == 0 {
+	if s.gaveUp() || len(s.view.Reserved) > 0 || len(p.settler.order) == 0 {
 		return nil // nobody passed whom the allocation would have wait
 	}
 	head := p.longestWaiting(after)
@@ -98,19 +97,25 @@ func (p *Pipeline) reserve(ctx context.Context) error {
 	if err := p.reserveFor(ctx, head); err != nil {
 		return err
 	}
-	if err := p.seatThese(ctx, grants); err != nil {
-		return err
+	for {
+		if err := p.seatThese(ctx, grants); err != nil {
+			return err
+		}
+		p.goOnWhereTheyAre()
+		if !s.gaveUp() { // all of it is idle once those that would start now do not: they start
+			return nil
+		}
 	}
-	p.goOnWhereTheyAre()
-	return nil
 }
 
-// giveUpIdle gives up what is reserved once its job has devices, or all of it is idle and the job does not take it.
-func (s *state) giveUpIdle() {
+// gaveUp gives up what is reserved once its job has devices, or all of it is idle and the job does not take it, and reports whether it did.
+func (s *state) gaveUp() bool {
 	of := s.view.Reserved
-	if len(of) > 0 && s.occupancy.checked && (s.marks[of[0].Job].placed == s.view.Round || s.allIdle(of)) {
-		s.view.Reserved = nil
+	if len(of) == 0 || s.marks[of[0].Job].placed != s.view.Round && !s.allIdle(of) {
+		return false
 	}
+	s.view.Reserved = nil
+	return true
 }
 
 // allIdle reports whether nobody has any of the devices that are reserved.

@@ -320,11 +320,11 @@ func (p *Pipeline) takeSeated() {
 // goOnWhereTheyAre leaves jobs that run and found no devices, or were granted none, where they are, if nobody has their devices.
 func (p *Pipeline) goOnWhereTheyAre() {
 	s := &p.state
-	if s.view.Cluster.Sharing == TimeSlice || s.occupancy.kept == len(s.running) {
-		return
-	}
 	if !s.occupancy.checked {
 		_ = s.checkPlacements(p.stages.Placement.ID, nil, nil) // the last answer grants nothing: all that runs is free
+	}
+	if s.view.Cluster.Sharing == TimeSlice || s.occupancy.kept == len(s.running) {
+		return
 	}
 	p.plan.Grants, p.plan.Placements = slices.Clone(p.plan.Grants), slices.Clone(p.plan.Placements) // they are the stages'
 	for _, j := range s.running {
@@ -388,7 +388,7 @@ func (p *Pipeline) fill(ctx context.Context) error {
 // leftOutThatMayFit are the grants of waiting jobs that were left out, and may find devices, as far as a count of what is idle shows.
 func (p *Pipeline) leftOutThatMayFit() (grants []Grant) {
 	s, r := &p.state, &p.settler
-	if r.blocked || !s.occupancy.checked {
+	if r.blocked {
 		return nil
 	}
 	s.countIdle()

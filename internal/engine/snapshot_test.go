@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -42,6 +43,9 @@ func (s *shadowed) Allocate(ctx context.Context, v *core.View, candidates []core
 	}
 	want := slices.Clone(grants)
 	got, err := s.other.Allocate(ctx, v, candidates)
+	if err == nil && reflect.DeepEqual(want, got) {
+		return want, nil // as nearly always: a difference takes longer to see
+	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
 		s.t.Fatalf("round %d at %v s: error %v; what the next would grant (-want +got):\n%s", v.Round, v.NowSeconds, err, diff)
 	}

@@ -52,8 +52,12 @@ func TestNoDeviceIsIdleBesideAJobThatFits(t *testing.T) {
 				r.Fatalf("at %v s job %s waits, and %s seats it beside those that run\n%+v", report.View.NowSeconds, name, placement.Type, w)
 			}
 		}))
-		if _, err := c.Simulate(t.Context()); err != nil {
+		result, err := c.Simulate(t.Context())
+		if err != nil {
 			r.Fatal(err)
+		}
+		if jobs := result.Summary.Jobs; jobs.Unfinished > 0 {
+			r.Fatalf("%d jobs never end\n%+v", jobs.Unfinished, w)
 		}
 	})
 }
