@@ -406,16 +406,16 @@ func (e echoed) Allocate(ctx context.Context, v *core.View, candidates []core.Ca
 
 // AllocateSome compares what Python sees where it is asked about some of the candidates, with narrower ranges.
 func (e echoed) AllocateSome(ctx context.Context, v *core.View, all, candidates []core.Candidate) ([]core.Grant, error) {
-	told, err := e.Allocator.(core.SomeAllocator).AllocateSome(ctx, v, all, candidates)
+	echo, err := e.Allocator.(core.SomeAllocator).AllocateSome(ctx, v, all, candidates)
 	if err != nil {
 		return nil, err
 	}
-	if len(told) != len(candidates) {
-		e.t.Errorf("round %d: Python sees %d candidates of %d", v.Round, len(told), len(candidates))
+	if len(echo) != len(candidates) {
+		e.t.Errorf("round %d: Python sees %d candidates of %d", v.Round, len(echo), len(candidates))
 		return nil, nil
 	}
 	for i, c := range candidates {
-		r, g := c.Response, told[i]
+		r, g := c.Response, echo[i]
 		want := []float64{r.RemainingWork}
 		for _, curve := range r.Curves {
 			want = append(append(want, float64(len(curve.OneNode))), curve.OneNode...)

@@ -39,7 +39,7 @@ type constraints struct {
 	due     map[types.UID]bool      // jobs whose room is to be looked at
 	refused map[types.UID]bool      // jobs without seats for the sake of what nodes have left
 	why     map[core.JobID]string   // by the last answer
-	said    map[core.JobID]bool     // jobs that were told so in the round before
+	said    map[core.JobID]bool     // jobs that were warned in the round before
 }
 
 func newConstraints() constraints {

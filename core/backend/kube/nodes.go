@@ -250,7 +250,7 @@ func (n *nodes) healthOf(object *corev1.Node, devices bool, believable float64, 
 	}
 }
 
-// tainted reports whether a taint keeps jobs from a node. One that a job tolerates is left to what the pods of each ask for. Those by which Kubernetes itself tells of a node that is not ready are
+// tainted reports whether a taint keeps jobs from a node. One that a job tolerates is left to what the pods of each ask for. Those by which Kubernetes itself marks a node that is not ready are
 // looked at elsewhere.
 func (n *nodes) tainted(object *corev1.Node) bool {
 	return slices.ContainsFunc(object.Spec.Taints, func(t corev1.Taint) bool {
