@@ -54,7 +54,7 @@ func TestBlockingWhereDevicesAreShared(t *testing.T) {
 		"tiresias":                          {tiresias.New(), blocking(nil), core.Fractional, second, "0×6| 1×4|", 1000},
 		"tiresias, none pinned":             {tiresias.New(), blocking(nil), core.Fractional, nobody, "0×6| 1×4|", 1000},
 		"tiresias, whole devices":           {tiresias.New(), blocking(nil), core.Exclusive, second, "0×6| 1×4|", 10_500},
-		"las, which grants not all":           {NewLAS(), blocking(map[string]any{"quantum_seconds": 0}), core.Fractional, nobody, "1×4| 2×5|", 1000},
+		"las, which grants not all":         {NewLAS(), blocking(map[string]any{"quantum_seconds": 0}), core.Fractional, nobody, "1×4| 2×5|", 1000},
 		"las, where one is pinned":          {NewLAS(), blocking(map[string]any{"quantum_seconds": 0}), core.Fractional, third, "1×4| 2×5|", 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
