@@ -274,7 +274,7 @@ synthesize: ## measure the choice between twelve compositions on twenty workload
 	$(GO) test -count=1 -timeout=120m ./internal/engine -run='^TestSynthesizerStudy$$' -v -synthesize.write=$(CURDIR)/docs/results/synthesizer.md
 
 pictures: ## draw the pictures of the docs (QUARTET_DATA, for those of pools)
-	$(GO) test -count=1 ./cmd/quartet -run='^TestPictures' -update
+	$(GO) test -count=1 ./cmd/quartet -run='^TestPicture' -update
 
 generate: $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) ## write what is generated
 	PROTOC_GEN_GO=$(PROTOC_GEN_GO) PROTOC_GEN_GO_GRPC=$(PROTOC_GEN_GO_GRPC) $(GO) generate ./...

@@ -26,8 +26,11 @@ func (v *View) ReservedFrom(job JobID, n NodeID) (kept DeviceSet) {
 	return kept
 }
 
-// reviewReserved gives up what is reserved for a job that does not wait any more, or on nodes that cannot be used.
-func (s *state) reviewReserved() {
+// reviewReserved gives up what is reserved for a job that does not wait any more, on nodes that cannot be used, or by settings that are not in force any more.
+func (s *state) reviewReserved(now Settling) {
+	if now.Passes < 2 || now.ReserveAfterSeconds <= 0 {
+		s.view.Reserved = nil
+	}
 	lost := func(r Reservation) bool {
 		j := s.view.Job(r.Job)
 		return j == nil || j.State != Waiting || r.Devices&^s.view.Cluster.Nodes[r.Node].Usable() != 0
@@ -82,7 +85,7 @@ func (s *state) keepReserved(seating Seating) Seating {
 // who waits for whom.
 func (p *Pipeline) reserve(ctx context.Context) error {
 	s, after := &p.state, p.rounds.Settle.ReserveAfterSeconds
-	if after <= 0 || s.view.Cluster.CountsShares() || p.settler.blocked || s.blocked || p.settler.joint || !p.stages.Allocation.can.AskedAgain() || p.makesRoom() {
+	if after <= 0 || !p.mayReserve() {
 		s.view.Reserved = nil
 		return nil
 	}
@@ -106,6 +109,12 @@ func (p *Pipeline) reserve(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// mayReserve reports whether nothing else says who waits for whom.
+func (p *Pipeline) mayReserve() bool {
+	r, s := &p.settler, &p.state
+	return !s.view.Cluster.CountsShares() && !r.blocked && !s.blocked && !r.joint && p.stages.Allocation.can.AskedAgain() && !p.makesRoom()
 }
 
 // gaveUp gives up what is reserved once its job has devices, or all of it is idle and the job does not take it, and reports whether it did.
@@ -156,7 +165,9 @@ func (p *Pipeline) reserveFor(ctx context.Context, head *Grant) error {
 	s := &p.state
 	r := roomFor{p: p, grants: make([]Grant, 0, len(p.plan.Placements)+1)}
 	for i := range p.plan.Placements {
-		r.later = append(r.later, len(r.grants))
+		if !s.view.Jobs[p.plan.Placements[i].Job].Pinned {
+			r.later = append(r.later, len(r.grants))
+		}
 		r.grants = append(r.grants, p.plan.Grants[s.marks[p.plan.Placements[i].Job].grant])
 	}
 	r.head, r.grants = len(r.grants), append(r.grants, *head)

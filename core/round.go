@@ -13,7 +13,7 @@ func (p *Pipeline) Round(ctx context.Context, seen Observation, b Backend) error
 	if err := s.observe(seen); err != nil { // 1: what happened
 		return err
 	}
-	s.reviewReserved()
+	s.reviewReserved(p.rounds.Settle)
 	p.standing = Standing{UntilSeconds: math.Inf(1)}
 	changes, err := p.decide(ctx, seen.Decided) // 2 to 6: askStages, unless an earlier scheduler held the round
 	if err != nil {

@@ -395,8 +395,11 @@ func (p *Pipeline) leftOutThatMayFit() (grants []Grant) {
 	waits := func(id JobID) bool { return s.view.Jobs[id].State == Waiting && s.marks[id].granted != s.view.Round }
 	head := JobID(-1)
 	if of := s.view.Reserved; len(of) > 0 && waits(of[0].Job) && s.allIdle(of) {
-		head = of[0].Job
-		grants = append(grants, Grant{Job: head, Accelerator: AnyAccelerator, Replicas: reservedDevices(of)})
+		within := s.candidate(of[0].Job).Response // it may be another since
+		if n := min(reservedDevices(of), within.MaxReplicas); n >= within.MinReplicas {
+			head = of[0].Job
+			grants = append(grants, Grant{Job: head, Accelerator: AnyAccelerator, Replicas: n})
+		}
 	}
 	for _, id := range r.order {
 		if left, out := r.refused[id]; out && id != head && waits(id) && s.mayFit(s.candidate(id), left.grant.Replicas) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
@@ -212,7 +213,7 @@ func TestEveryJobEnds(t *testing.T) {
 			t.Run(fmt.Sprint(allocation.Type, " ", seed), func(t *testing.T) {
 				t.Parallel()
 				s := quartet.NewSpec()
-				s.Seed, s.Round.Settle.MakeRoom = seed, seed%2 == 0
+				s.Seed, s.Round.Settle.MakeRoom, s.Round.Settle.ReserveAfter = seed, seed%2 == 0, time.Hour
 				s.Cluster.Nodes = []quartet.NodeGroup{
 					{Name: "a", Count: 3, Accelerator: "v100", Devices: 4}, {Name: "b", Count: 2, Accelerator: "k80", Devices: 2},
 				}
