@@ -110,6 +110,14 @@ func (s *script) Apply(_ context.Context, changes []core.Change) error {
 
 func (s *script) Capabilities() []core.Capability { return nil }
 
+// dueBy is by when each round was due, in seconds.
+func (s *script) dueBy() (by []float64) {
+	for _, w := range s.wakes {
+		by = append(by, w.BySeconds)
+	}
+	return by
+}
+
 // recorder keeps what observers are told.
 type recorder struct {
 	verdicts []core.Verdict

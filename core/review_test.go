@@ -225,11 +225,7 @@ func TestReviewersNameTheMomentOfTheNextRound(t *testing.T) {
 			if err := p.Run(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
-			var by []float64
-			for _, w := range b.wakes {
-				by = append(by, w.BySeconds)
-			}
-			if diff := cmp.Diff(tc.want, by); diff != "" {
+			if diff := cmp.Diff(tc.want, b.dueBy()); diff != "" {
 				t.Error("rounds due by, want, got:", diff)
 			}
 		})

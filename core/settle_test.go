@@ -125,6 +125,19 @@ func (ranges) Respond(_ context.Context, _ *core.View, jobs []*core.Job) (list [
 	return list, nil
 }
 
+// settling is the composition of these policies.
+func settling(policy byCount, placer oneNode) core.Stages {
+	stages := fakes{}.stages()
+	stages.Admission[0].Policy = steadyAdmit{told: forEver}
+	stages.Allocation.Policy, stages.Placement.Policy, stages.Elasticity.Policy = policy, placer, ranges{}
+	return stages
+}
+
+// oneType is two nodes of four devices of one type.
+func oneType() *core.Cluster {
+	return &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{ID: 0, Name: "a", Devices: 4}, {ID: 1, Name: "b", Devices: 4}}}
+}
+
 // seen writes down, for each round, on how many devices of which node each job runs, or that it waits (! behind another), and for whom devices are reserved.
 type seen struct{ rounds []string }
 
@@ -241,12 +254,8 @@ func TestSettling(t *testing.T) {
 		}, []string{"0@0×4 1@1×4 2? 3?", "2? 3@0×3", "2? 3@0×3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stages := fakes{}.stages()
-			stages.Admission[0].Policy = steadyAdmit{told: forEver}
-			stages.Allocation.Policy, stages.Placement.Policy, stages.Elasticity.Policy = tc.policy, oneNode{}, ranges{}
-			cluster := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{ID: 0, Name: "a", Devices: 4}, {ID: 1, Name: "b", Devices: 4}}}
 			var got seen
-			p := core.NewPipeline(cluster, stages, core.PipelineOptions{
+			p := core.NewPipeline(oneType(), settling(tc.policy, oneNode{}), core.PipelineOptions{
 				Rounds: core.RoundOptions{IntervalSeconds: 60, Settle: tc.settle}, Observers: []core.Observer{&got},
 			})
 			if err := p.Run(t.Context(), &script{observations: tc.moment}); err != nil {
@@ -283,10 +292,8 @@ func TestQuestionsOfASettledRound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked []string
-			stages := fakes{}.stages()
-			stages.Allocation.Policy, stages.Placement.Policy, stages.Elasticity.Policy = byCount{asked: &asked}, oneNode{counts: strings.Contains(name, "has left")}, ranges{}
-			cluster := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{ID: 0, Name: "a", Devices: 4}, {ID: 1, Name: "b", Devices: 4}}}
-			p := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60, Settle: core.Settling{Passes: tc.passes}}})
+			stages := settling(byCount{asked: &asked}, oneNode{counts: strings.Contains(name, "has left")})
+			p := core.NewPipeline(oneType(), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60, Settle: core.Settling{Passes: tc.passes}}})
 			if err := p.Run(t.Context(), &script{observations: []core.Observation{at(0, tc.events...)}}); err != nil {
 				t.Fatal(err)
 			}
@@ -322,20 +329,12 @@ func TestASettledRoundStands(t *testing.T) {
 		}, []float64{math.Inf(1), math.Inf(1), 120}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stages := fakes{}.stages()
-			stages.Admission[0].Policy = steadyAdmit{told: forEver}
-			stages.Allocation.Policy, stages.Placement.Policy, stages.Elasticity.Policy = tc.policy, oneNode{}, ranges{}
-			cluster := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{ID: 0, Name: "a", Devices: 4}, {ID: 1, Name: "b", Devices: 4}}}
 			b := &script{observations: tc.moment}
-			p := core.NewPipeline(cluster, stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60, Settle: tc.settle}})
+			p := core.NewPipeline(oneType(), settling(tc.policy, oneNode{}), core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 60, Settle: tc.settle}})
 			if err := p.Run(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
-			var by []float64
-			for _, w := range b.wakes {
-				by = append(by, w.BySeconds)
-			}
-			if diff := cmp.Diff(tc.want, by); diff != "" {
+			if diff := cmp.Diff(tc.want, b.dueBy()); diff != "" {
 				t.Errorf("wake-ups (-want +got):\n%s", diff)
 			}
 		})

@@ -70,11 +70,7 @@ func TestWakesWhenTheFirstStageIsNoLongerSteady(t *testing.T) {
 			if err := p.Run(context.Background(), b); err != nil {
 				t.Fatal(err)
 			}
-			var by []float64
-			for _, w := range b.wakes {
-				by = append(by, w.BySeconds)
-			}
-			if diff := cmp.Diff(tc.want, by); diff != "" {
+			if diff := cmp.Diff(tc.want, b.dueBy()); diff != "" {
 				t.Errorf("wake-ups (-want +got):\n%s", diff)
 			}
 		})
