@@ -142,7 +142,7 @@ func (s *state) commit() {
 			s.occupancy.current = s.occupancy.current && s.occupancy.shares == nil // it may hold other amounts
 		}
 	}
-	if !s.recorded {
+	if s.explained.plain = s.explained.plain && !s.recorded; !s.recorded {
 		s.explainWaiting()
 	}
 	s.report.Changes = s.changes

@@ -45,6 +45,7 @@ type state struct {
 	idle      []int          // scratch: devices that are left by type
 	together  map[int][]Seat // scratch: of the groups of a round
 	missing   missing
+	explained explained
 	pools     pools
 	shrunken  bool     // nodes left, or jobs were edited: an admitted job may be too large
 	paused    bool     // a reviewer held jobs back in this round: the next one asks about them, see undecided
@@ -354,13 +355,18 @@ func (s *state) forgetEnded() {
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(j *Job) bool { return j.State.Ended() })
 	s.held = slices.DeleteFunc(s.held, func(j *Job) bool { return j.State.Ended() })
-	left := 0
-	for i, id := range s.view.Active {
-		if s.view.Jobs[id] != nil {
-			s.view.Active[left], s.candidates[left] = id, s.candidates[i]
-			left++
+	left, from := 0, 0 // those up to from were looked at, and left of them are there
+	keep := func(to int) {
+		copy(s.candidates[left:], s.candidates[from:to])
+		left += copy(s.view.Active[left:], s.view.Active[from:to])
+	}
+	for _, j := range s.report.Ended {
+		if at, found := slices.BinarySearch(s.view.Active, j.ID); found && at >= from {
+			keep(at)
+			from = at + 1
 		}
 	}
+	keep(len(s.view.Active))
 	clear(s.candidates[left:])
 	s.view.Active, s.candidates = s.view.Active[:left], s.candidates[:left]
 }
