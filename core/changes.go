@@ -132,6 +132,7 @@ func (s *state) commit() {
 				continue // it was released when its owner said so
 			}
 			s.release(j, now)
+			s.retries.uncap(j.ID, now)
 			j.Preemptions++
 			j.Progress, j.ProgressRate, j.ProgressAsOf = j.WorkDone(now), 0, now
 			j.WaitingReason = c.Reason

@@ -39,7 +39,8 @@ type state struct {
 	lastID    uint64  // highest id of an event taken
 	devices   int     // of the cluster, whatever the health of their nodes
 	holders   holders
-	sharing   Sharing            // how devices are shared: that of the cluster, or how it was in a round that is replayed
+	sharing   Sharing // how devices are shared: that of the cluster, or how it was in a round that is replayed
+	retries   retries
 	shares    map[JobID]*JobSpec // those that ask for parts of devices, as they were submitted, until their ends
 	occupancy occupancy
 	idle      []int          // scratch: devices that are left by type
@@ -70,6 +71,7 @@ func (s *state) init(c *Cluster, o RoundOptions) {
 	s.sharing = c.Sharing
 	s.view = View{IntervalSeconds: o.IntervalSeconds, OnEvents: o.OnEvents, Cluster: c, Devices: c.UsableDevices(), unpinned: true}
 	s.report.View, s.devices, s.reviseAt, s.reviewAt, s.pools.again = &s.view, c.Devices(), math.Inf(1), math.Inf(1), math.Inf(1)
+	s.retries.next = math.Inf(1)
 }
 
 // decideBy takes in who decides: it counts the devices that a job can have at once under an allocator, and reports whether deadlines
@@ -128,6 +130,7 @@ func (s *state) observe(seen Observation) error {
 	if how != s.sharing {
 		s.divide(how)
 	}
+	s.reviewRetries()
 	s.touchRevised()
 	s.restale()
 	s.forgetEnded()
@@ -209,6 +212,7 @@ func (s *state) takeJob(j *Job, e *Event) error {
 			m.reported, s.reported = s.view.Round, append(s.reported, j)
 		}
 	case JobInterrupted:
+		s.retries.blame(j, e, e.Seats)
 		s.release(j, e.AtSeconds)
 		if e.Cause.preempts() {
 			j.Preemptions++
@@ -352,6 +356,7 @@ func (s *state) forgetEnded() {
 		s.view.Jobs[j.ID], s.responses[j.ID], s.marks[j.ID] = nil, nil, &s.over
 		s.forgetReports(j.ID)
 		delete(s.shares, j.ID)
+		s.retries.forget(j.ID)
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(j *Job) bool { return j.State.Ended() })
 	s.held = slices.DeleteFunc(s.held, func(j *Job) bool { return j.State.Ended() })

@@ -45,6 +45,10 @@ func (s *state) explainWaiting() {
 		if j == nil || j.State != Waiting {
 			continue
 		}
+		if s.retries.waits(id) { // what interrupted it says why
+			e.others = append(e.others, id)
+			continue
+		}
 		if !plain || j.WaitingReason != notGranted || s.marks[id].answered == s.view.Round { // it may not know
 			s.explain(Candidate{Job: j, Response: s.responses[id]}, notGranted, nodesMissing)
 		}
