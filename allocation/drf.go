@@ -109,7 +109,7 @@ func (p *drf) Allocate(_ context.Context, v *core.View, candidates []core.Candid
 		p.fill(v, candidates)
 		return p.walk.Grants(), nil
 	}
-	for _, r := range p.order.Arrange(candidates, func(c *core.Candidate) float64 {
+	for _, r := range p.order.Arrange(v, candidates, func(c *core.Candidate) float64 {
 		wants := p.wants(v, c)
 		return synergy.DRF(&wants, 0, p.fleet.Capacity)
 	}) {
@@ -131,9 +131,12 @@ func (p *drf) fill(v *core.View, candidates []core.Candidate) {
 		t := &p.tenants[i]
 		t.uses, t.waiting, t.next = synergy.State{}, t.waiting[:0], 0
 	}
+	var t *drfTenant
 	for i := range candidates {
 		c := &candidates[i]
-		t := p.tenant(c.Tenant)
+		if i == 0 || c.Tenant != candidates[i-1].Tenant {
+			t = p.tenant(c.Tenant)
+		}
 		if queue.Stays(v, c) { // it was granted what it holds
 			t.add(p.fleet.Wanted(c.JobSpec, c.Held))
 			continue

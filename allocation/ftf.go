@@ -49,7 +49,7 @@ func NewFTF() core.Factory[core.Allocator] {
 		Source:       "Synergy, OSDI'22; Themis, NSDI'20",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
 	}, FTFConfig{First: worstFirst, Queue: queue.Backfill, StepTimes: true, Speed: synergy.BaseSpeed}, func(c FTFConfig, _ core.Settings) (core.Allocator, error) {
-		p := &ftf{steps: c.StepTimes, speeds: synergy.NewSpeeds(c.Speed), best: c.First == bestFirst, walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)}}
+		p := &ftf{steps: c.StepTimes, speeds: synergy.NewSpeeds(c.Speed), best: c.First == bestFirst, ranks: queue.Order{Drifts: true}, walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)}}
 		return p, nil
 	})
 }
@@ -68,7 +68,7 @@ func (p *ftf) Allocate(_ context.Context, v *core.View, candidates []core.Candid
 	p.speeds.Begin(v)
 	p.walk.Begin(v)
 	p.walk.KeepPinned(v, candidates)
-	for _, r := range p.ranks.Arrange(candidates, func(c *core.Candidate) float64 {
+	for _, r := range p.ranks.Arrange(v, candidates, func(c *core.Candidate) float64 {
 		n := p.walk.Replicas(v, c)
 		seconds, _ := queue.RemainingSeconds(c, now, n, perNode, p.steps)
 		state := synergy.State{ArrivalSeconds: c.SubmitSeconds, RemainingSeconds: seconds / p.speeds.Of(c, n), DurationSeconds: aloneSeconds(c, now, seconds)}

@@ -65,7 +65,7 @@ func NewLAS() core.Factory[core.Allocator] {
 	}, LASConfig{Service: queue.DeviceTime, Queue: queue.Backfill}, func(c LASConfig, _ core.Settings) (core.Allocator, error) {
 		return &las{
 			wall: c.Service == queue.WallTime, quantum: c.quantum(), doubling: c.QuantumSeconds == nil, starvation: c.StarvationAfter.Seconds(),
-			walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)},
+			order: queue.Order{Drifts: c.StarvationAfter > 0}, walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)},
 		}, nil
 	})
 }
@@ -80,7 +80,7 @@ type las struct {
 
 func (p *las) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	now := v.NowSeconds
-	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 { return p.key(c.Job, now) })
+	ranks := p.order.Arrange(v, candidates, func(c *core.Candidate) float64 { return p.key(c.Job, now) })
 	p.walk.Begin(v)
 	p.walk.KeepPinned(v, candidates)
 	for _, r := range ranks {

@@ -48,7 +48,10 @@ func NewSRTF() core.Factory[core.Allocator] {
 		Source:       "Blox, EuroSys'24; Tiresias, NSDI'19 (shortest, shortest-gpu); Synergy, OSDI'22 (speed)",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
 	}, SRTFConfig{Preemptive: true, Queue: queue.Backfill, StepTimes: true, Speed: synergy.BaseSpeed}, func(c SRTFConfig, _ core.Settings) (core.Allocator, error) {
-		return &srtf{preemptive: c.Preemptive, weigh: c.WeighByDevices, steps: c.StepTimes, speeds: synergy.NewSpeeds(c.Speed), walk: queue.Walk{Discipline: c.Queue, Keeps: !c.Preemptive}}, nil
+		return &srtf{
+			preemptive: c.Preemptive, weigh: c.WeighByDevices, steps: c.StepTimes, speeds: synergy.NewSpeeds(c.Speed),
+			order: queue.Order{Drifts: c.Speed == synergy.PresentSpeed}, walk: queue.Walk{Discipline: c.Queue, Keeps: !c.Preemptive},
+		}, nil
 	})
 }
 
@@ -64,7 +67,7 @@ func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 	p.walk.Begin(v)
 	p.walk.KeepPinned(v, candidates)
 	p.speeds.Begin(v)
-	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 {
+	ranks := p.order.Arrange(v, candidates, func(c *core.Candidate) float64 {
 		n := p.walk.Replicas(v, c)
 		seconds, _ := queue.RemainingSeconds(c, now, n, perNode, p.steps)
 		seconds /= p.speeds.Of(c, n)

@@ -41,7 +41,7 @@ func NewTetris() core.Factory[core.Allocator] {
 		Source:       "Tetris, SIGCOMM'14; Synergy, OSDI'22",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
 	}, TetrisConfig{Queue: queue.Backfill, StepTimes: true, Speed: synergy.BaseSpeed}, func(c TetrisConfig, _ core.Settings) (core.Allocator, error) {
-		return &tetris{steps: c.StepTimes, speeds: synergy.NewSpeeds(c.Speed), walk: queue.Walk{Discipline: c.Queue}}, nil
+		return &tetris{steps: c.StepTimes, speeds: synergy.NewSpeeds(c.Speed), order: queue.Order{Drifts: c.Speed == synergy.PresentSpeed}, walk: queue.Walk{Discipline: c.Queue}}, nil
 	})
 }
 
@@ -59,7 +59,7 @@ func (p *tetris) Allocate(_ context.Context, v *core.View, candidates []core.Can
 	p.speeds.Begin(v)
 	p.walk.Begin(v)
 	p.walk.KeepPinned(v, candidates)
-	for _, r := range p.order.Arrange(candidates, func(c *core.Candidate) float64 {
+	for _, r := range p.order.Arrange(v, candidates, func(c *core.Candidate) float64 {
 		n := p.walk.Replicas(v, c)
 		seconds, _ := queue.RemainingSeconds(c, now, n, perNode, p.steps)
 		state := p.fleet.Wanted(c.JobSpec, n)

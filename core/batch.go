@@ -1,10 +1,5 @@
 package core
 
-import (
-	"math"
-	"slices"
-)
-
 // SplitBatch divides a total batch over replicas: the batch of one device and the accumulation steps, so that
 // replicas × perDevice × (accumulation+1) comes as near to total as whole samples allow, from above, unless that
 // would exceed b.Max. A job on a single replica with more than its initial batch accumulates at least once, as one
@@ -32,20 +27,3 @@ func SplitBatch(total, replicas int, b BatchSpec) (perDevice, accumulation int) 
 
 // ceilDiv is a/b rounded up, for positive a and b.
 func ceilDiv(a, b int) int { return (a-1)/b + 1 }
-
-// batchCandidates is how many batches GeometricBatches returns at most.
-const batchCandidates = 40
-
-// GeometricBatches are the total batches of a range in geometric steps, both ends included: those that a search for the best one
-// tries. Halves are rounded to even.
-//
-// Source: the experiment on elastic scaling, after the candidates of Saxena et al. (MASCOTS'20).
-func GeometricBatches(b BatchSpec) []int {
-	first, last := float64(b.Initial), float64(b.Max)
-	batches := make([]int, batchCandidates)
-	for i := range batches {
-		batches[i] = int(math.RoundToEven(first * math.Pow(last/first, float64(i)/(batchCandidates-1))))
-	}
-	batches[batchCandidates-1] = b.Max
-	return slices.Compact(batches)
-}

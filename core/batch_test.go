@@ -2,41 +2,10 @@ package core
 
 import (
 	"math"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 )
-
-func TestGeometricBatches(t *testing.T) {
-	for name, tc := range map[string]struct {
-		spec BatchSpec
-		want []int
-	}{
-		"one batch":         {BatchSpec{Initial: 20, Max: 20}, []int{20}},
-		"every whole one":   {BatchSpec{Initial: 1, Max: 4}, []int{1, 2, 3, 4}},
-		"yolov3 on devices": {BatchSpec{Initial: 8, Max: 80}, []int{8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 21, 22, 23, 25, 26, 28, 29, 31, 33, 35, 37, 39, 42, 44, 47, 50, 53, 56, 60, 63, 67, 71, 75, 80}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := GeometricBatches(tc.spec); !slices.Equal(got, tc.want) {
-				t.Errorf("batches %v, want %v", got, tc.want)
-			}
-		})
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		b := BatchSpec{Initial: rapid.IntRange(1, 1e6).Draw(t, "initial")}
-		b.Max = rapid.IntRange(b.Initial, 1e6).Draw(t, "max")
-		got := GeometricBatches(b)
-		if got[0] != b.Initial || got[len(got)-1] != b.Max || len(got) > 40 {
-			t.Fatalf("%d batches from %d to %d", len(got), got[0], got[len(got)-1])
-		}
-		for i := 1; i < len(got); i++ {
-			if got[i] <= got[i-1] {
-				t.Fatalf("%d after %d", got[i], got[i-1])
-			}
-		}
-	})
-}
 
 func TestTruthMultiplier(t *testing.T) {
 	known := &Truth{Steps: []BatchSteps{{10, 200}, {20, 150}, {40, 100}}}

@@ -132,6 +132,7 @@ func (s *state) commit() {
 				continue // it was released when its owner said so
 			}
 			s.release(j, now)
+			s.retries.uncap(j.ID, now)
 			j.Preemptions++
 			j.Progress, j.ProgressRate, j.ProgressAsOf = j.WorkDone(now), 0, now
 			j.WaitingReason = c.Reason
@@ -142,7 +143,7 @@ func (s *state) commit() {
 			s.occupancy.current = s.occupancy.current && s.occupancy.shares == nil // it may hold other amounts
 		}
 	}
-	if !s.recorded {
+	if s.explained.plain = s.explained.plain && !s.recorded; !s.recorded {
 		s.explainWaiting()
 	}
 	s.report.Changes = s.changes

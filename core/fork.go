@@ -264,6 +264,7 @@ func (s *state) forkFrom(o *state) {
 	s.reviseAt, s.reviewAt, s.lastID, s.devices, s.sharing, s.oneType = o.reviseAt, o.reviewAt, o.lastID, o.devices, o.sharing, o.oneType
 	s.blocked, s.shrunken, s.paused, s.outgrown = o.blocked, o.shrunken, o.paused, o.outgrown
 	s.unseated, s.shares = slices.Clone(o.unseated), maps.Clone(o.shares)
+	s.retries = o.retries.fork()
 	s.capacity.OneType = o.capacity.OneType
 	s.holders = holders{devices: o.holders.devices, jobs: maps.Clone(o.holders.jobs), layouts: maps.Clone(o.holders.layouts)}
 	s.pools = pools{changed: slices.Clone(o.pools.changed), grown: slices.Clone(o.pools.grown), again: o.pools.again}

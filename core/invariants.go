@@ -90,6 +90,7 @@ func (s *state) takeResponses(component string, responses []Response) error {
 		}
 		*s.responses[id] = *r
 		s.narrow(s.stale[i], s.responses[id])
+		s.retries.cap(s.stale[i], s.responses[id])
 	}
 	return nil
 }

@@ -88,13 +88,8 @@ func (s *state) settle(usable DeviceSet, list []share, placed []Placement) []Dev
 
 // heldOn is what a running job holds of a node.
 func heldOn(j *Job, node NodeID) (d DeviceSet) {
-	if j.State != Running {
-		return 0
-	}
-	for _, seat := range j.Seats {
-		if seat.Node == node {
-			d |= seat.Devices
-		}
+	if j.State == Running {
+		d = devicesOn(j.Seats, node)
 	}
 	return d
 }

@@ -31,7 +31,9 @@ func (s *state) takeNode(e *Event) error {
 			if e.Health > Provisioning {
 				return fmt.Errorf("backend reported that node %q is %v, which only its removal says", node.Name, e.Health)
 			}
+			before := node.Usable()
 			node.Health, node.Unusable = e.Health, e.Unusable&FirstDevices(node.Devices)
+			s.retries.heal(node.ID, node.Usable()&^before)
 			if node.Health != Provisioning {
 				node.ExpectedSeconds = 0
 			}
@@ -150,6 +152,11 @@ func (s *state) shrink(j *Job, e *Event) error {
 			return fmt.Errorf("backend reported %v of job %q to %s, which is no part of %s", e.Kind, j.Name, s.describeSeats(e.Seats), s.describeSeats(j.Seats))
 		}
 	}
+	var lost []Seat
+	if e.Cause.blames() {
+		lost = lostOf(j.Seats, e.Seats)
+	}
+	s.retries.blame(j, e, lost)
 	j.settle(e.AtSeconds)
 	left := Replicas(e.Seats)
 	kept := leftOf(j, e.Seats)

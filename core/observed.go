@@ -43,7 +43,7 @@ func (e *Event) check(j *Job) error {
 		for _, v := range [...]struct {
 			what  string
 			value float64
-		}{{"progress", e.Progress}, {"rate", e.Rate}, {"time", e.FromSeconds}} {
+		}{{"progress", e.Progress}, {"rate", e.Rate}, {"time", e.FromSeconds}, {"a first moment", e.NotBeforeSeconds}} {
 			if !amount(v.value) {
 				return wrong(v.what, v.value)
 			}

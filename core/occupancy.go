@@ -26,7 +26,7 @@ func (o *occupancy) commit() { o.current = o.current || o.checked }
 // release notes that a running job loses its devices.
 func (o *occupancy) release(j *Job) {
 	if o.current {
-		o.free(j)
+		o.free(j, j.Resources, j.Seats)
 	}
 }
 
@@ -59,13 +59,13 @@ func (o *occupancy) reset(v *View) {
 	o.ledger.ResetTo(v)
 }
 
-// free gives back what a job holds.
-func (o *occupancy) free(j *Job) {
+// free gives back seats of a job, each replica of which has CPUs and memory.
+func (o *occupancy) free(j *Job, each *Resources, seats []Seat) {
 	if o.shares != nil {
-		o.shares.Release(o.giving(j, j.Resources), j.Seats)
+		o.shares.Release(o.giving(j, each), seats)
 		return
 	}
-	o.ledger.Release(j.Seats)
+	o.ledger.Release(seats)
 }
 
 // occupy takes the seats of a placement of a job, if they are free, and the CPUs and the memory.
@@ -167,7 +167,7 @@ func staysAs(j *Job, g *Grant, p *Placement) bool {
 func (s *state) freeMoved() {
 	for _, j := range s.running {
 		if s.marks[j.ID].stayed != s.view.Round {
-			s.occupancy.free(j)
+			s.occupancy.free(j, j.Resources, j.Seats)
 		}
 	}
 }

@@ -67,32 +67,6 @@ func (t *PairTable) Part(accelerator string, self, other *JobSpec) (part float64
 // Empty reports whether the table knows no pair.
 func (t *PairTable) Empty() bool { return t == nil || len(t.parts) == 0 }
 
-// KnowsAny reports whether some two of the jobs were measured on one of the accelerator types, each as its own table has it. O(jobs), and quadratic in how many
-// applications with different replicas there are.
-func KnowsAny(jobs []*JobSpec, accelerators []string) bool {
-	type kind struct {
-		application string
-		replicas    int
-	}
-	seen := map[kind]int{}
-	var kinds []*JobSpec
-	for _, j := range jobs {
-		of := kind{j.Application, j.Requested}
-		if j.Pairs.Empty() || seen[of] > 1 { // a job is a pair with another of its kind
-			continue
-		}
-		kinds, seen[of] = append(kinds, j), seen[of]+1
-		for _, o := range kinds[:len(kinds)-1] {
-			for _, accelerator := range accelerators {
-				if _, known := j.Pairs.Part(accelerator, j, o); known {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
 // Equal reports whether two tables say the same.
 func (t *PairTable) Equal(o *PairTable) bool {
 	if t.Empty() || o.Empty() {

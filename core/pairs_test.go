@@ -31,39 +31,6 @@ func TestPairTablesEqual(t *testing.T) {
 	}
 }
 
-// Two jobs are known by the table that each has: on a type that the cluster has, of as many replicas, and not a job beside itself.
-func TestKnowsAny(t *testing.T) {
-	table := NewPairTable([]Pair{
-		{Accelerator: "v100", Applications: [2]string{"x", "y"}, Replicas: 1, Parts: [2]float64{0.8, 0.6}}, {Accelerator: "v100", Applications: [2]string{"z", "z"}, Replicas: 2, Parts: [2]float64{0, 0}},
-	})
-	job := func(application string, replicas int, pairs *PairTable) *JobSpec {
-		return &JobSpec{Application: application, Requested: replicas, Pairs: pairs}
-	}
-	for name, tc := range map[string]struct {
-		jobs []*JobSpec
-		on   []string
-		want bool
-	}{
-		"a pair":                               {[]*JobSpec{job("x", 1, table), job("y", 1, table)}, []string{"t4", "v100"}, true},
-		"far apart":                            {[]*JobSpec{job("x", 1, table), job("z", 1, table), job("x", 1, table), job("x", 1, table), job("y", 1, table)}, []string{"v100"}, true},
-		"on another type":                      {[]*JobSpec{job("x", 1, table), job("y", 1, table)}, []string{"t4"}, false},
-		"of other replicas":                    {[]*JobSpec{job("x", 2, table), job("y", 1, table)}, []string{"v100"}, false},
-		"two of a kind":                        {[]*JobSpec{job("z", 2, table), job("x", 1, table), job("z", 2, table)}, []string{"v100"}, true},
-		"one of a kind":                        {[]*JobSpec{job("z", 2, table), job("x", 1, table)}, []string{"v100"}, false},
-		"a kind with no pair":                  {[]*JobSpec{job("x", 1, table), job("x", 1, table)}, []string{"v100"}, false},
-		"no table":                             {[]*JobSpec{job("x", 1, nil), job("y", 1, nil)}, []string{"v100"}, false},
-		"an empty table":                       {[]*JobSpec{job("x", 1, NewPairTable(nil)), job("y", 1, NewPairTable(nil))}, []string{"v100"}, false},
-		"nobody, and no device":                {nil, nil, false},
-		"far apart, after one without a table": {[]*JobSpec{job("x", 1, nil), job("x", 1, table), job("z", 1, nil), job("y", 1, table)}, []string{"v100"}, true},
-		"one without a table comes first":      {[]*JobSpec{job("x", 1, nil), job("y", 1, table)}, []string{"v100"}, false},
-		"by the table of one alone":            {[]*JobSpec{job("y", 1, table), job("x", 1, nil)}, []string{"v100"}, false},
-	} {
-		if got := KnowsAny(tc.jobs, tc.on); got != tc.want {
-			t.Errorf("%s: %v, want %v", name, got, tc.want)
-		}
-	}
-}
-
 // All that was measured comes back in order, each pair once, with the parts of each.
 func TestPairs(t *testing.T) {
 	pair := func(on, first, second string, replicas int, parts ...float64) Pair {

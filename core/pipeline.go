@@ -282,7 +282,7 @@ func (s *state) admission(ctx context.Context, c *Component[Admitter]) ([]Verdic
 	return c.can.CurveAdmitter.AdmitCandidates(ctx, &s.view, s.candidates, s.applying)
 }
 
-func (p *Pipeline) allocate(ctx context.Context) error { return p.allocateTo(ctx, p.state.candidates) }
+func (p *Pipeline) allocate(ctx context.Context) error { return p.allocateTo(ctx, p.state.eligible()) }
 
 // allocateTo asks the allocator about some of the candidates, or all.
 func (p *Pipeline) allocateTo(ctx context.Context, candidates []Candidate) error {
@@ -295,7 +295,7 @@ func (p *Pipeline) allocateTo(ctx context.Context, candidates []Candidate) error
 		if p.plan.Grants, err = c.can.allocate(ctx, c.Policy, &s.view, s.candidates, candidates); err != nil {
 			return s.malfunction(c.ID, "allocate", err)
 		}
-		p.plan.Grants = s.reservedFirst(p.plan.Grants)
+		p.plan.Grants = s.reservedFirst(s.ineligible(p.plan.Grants))
 		if err := s.checkGrants(c.ID, p.plan.Grants); err != nil {
 			return err
 		}
@@ -314,7 +314,13 @@ func (p *Pipeline) place(ctx context.Context) error {
 	if err := p.seat(ctx); err != nil {
 		return err
 	}
-	return p.settle(ctx)
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	if p.reseat == nil { // such a backend knows which nodes a job can have, and which it had better not
+		p.state.avoid(&p.plan)
+	}
+	return nil
 }
 
 // seat asks the placer about the grants.
@@ -395,7 +401,7 @@ func (p *Pipeline) wake() Wake {
 		return w
 	}
 	if interval == 0 {
-		w.BySeconds = min(p.state.reviseAt, p.state.pools.again, p.state.nextReview())
+		w.BySeconds = min(p.state.reviseAt, p.state.pools.again, p.state.nextReview(), p.state.retries.next)
 		if p.state.outgrown || p.state.undecided() {
 			w.BySeconds = v.NowSeconds
 		}
@@ -418,5 +424,5 @@ func (p *Pipeline) StandsUntil() float64 {
 			return s.view.NowSeconds
 		}
 	}
-	return min(p.standing.UntilSeconds, s.pools.again, s.nextReview())
+	return min(p.standing.UntilSeconds, s.pools.again, s.nextReview(), s.retries.next)
 }

@@ -111,7 +111,11 @@ type Event struct {
 	Node      NodeID     // NodeChanged, NodeAdded, NodeRemoved
 	Health    Health     // of NodeChanged: the health that the node has now
 	Unusable  DeviceSet  // NodeChanged: see Node.Unusable
-	Seats     []Seat     // JobShrunk: those left. DevicesReleased: those let go of
+	// Seats is, of JobShrunk, those left; of DevicesReleased, those let go of; of JobInterrupted, those on which it failed: it gets them again only where no others
+	// are free. None of a job that failed for another reason than its devices.
+	Seats []Seat
+	// NotBeforeSeconds is when a job that was interrupted may get devices again, or one that shrank more of them, in seconds of the run; 0 for at once.
+	NotBeforeSeconds float64 `json:",omitempty"`
 
 	// JobProgressed, JobInterrupted and JobShrunk, and JobSubmitted with Held: the job's progress is Progress at FromSeconds and
 	// grows with Rate.

@@ -26,14 +26,15 @@ func (v *View) ReservedFrom(job JobID, n NodeID) (kept DeviceSet) {
 	return kept
 }
 
-// reviewReserved gives up what is reserved for a job that does not wait any more, on nodes that cannot be used, or by settings that are not in force any more.
+// reviewReserved gives up what is reserved for a job that does not wait any more, or that failed and waits to be tried again, on nodes that cannot be used, or by
+// settings that are not in force any more.
 func (s *state) reviewReserved(now Settling) {
 	if now.Passes < 2 || now.ReserveAfterSeconds <= 0 {
 		s.view.Reserved = nil
 	}
 	lost := func(r Reservation) bool {
 		j := s.view.Job(r.Job)
-		return j == nil || j.State != Waiting || r.Devices&^s.view.Cluster.Nodes[r.Node].Usable() != 0
+		return j == nil || j.State != Waiting || s.retries.waits(r.Job) || r.Devices&^s.view.Cluster.Nodes[r.Node].Usable() != 0
 	}
 	if slices.ContainsFunc(s.view.Reserved, lost) {
 		s.view.Reserved = nil
@@ -145,7 +146,7 @@ func (p *Pipeline) longestWaiting(after float64) (head *Grant) {
 	s, since := &p.state, math.Inf(1)
 	for i := range s.candidates {
 		c := &s.candidates[i]
-		if c.State != Waiting || s.marks[c.ID].placed == s.view.Round {
+		if c.State != Waiting || s.retries.waits(c.ID) || s.marks[c.ID].placed == s.view.Round {
 			continue
 		}
 		if from := c.waitsSince(); from+after > s.view.NowSeconds {

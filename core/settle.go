@@ -110,7 +110,7 @@ func (p *Pipeline) passedOver(v Verdict) bool {
 func (p *Pipeline) beginSettling() (r *settler) {
 	r = &p.settler
 	*r = settler{
-		shown: append(r.shown[:0], p.state.candidates...), shapes: r.shapes[:0], order: r.order[:0], narrowed: map[JobID]*Response{},
+		shown: append(r.shown[:0], p.state.eligible()...), shapes: r.shapes[:0], order: r.order[:0], narrowed: map[JobID]*Response{},
 		joint:   slices.ContainsFunc(p.plan.Grants, func(g Grant) bool { return len(g.Proposed) > 0 }),
 		refused: map[JobID]refusal{}, tried: map[JobID]bool{}, blocked: p.state.blocked, until: p.standing.UntilSeconds,
 	}

@@ -49,7 +49,7 @@ type Reviewer interface {
 // Allocator decides how many devices of which type each job gets.
 type Allocator interface {
 	// Allocate answers with grants in seating order, at most one per candidate. Candidates are the admitted jobs in
-	// JobID order, running ones included; a running job without a grant is preempted. Grants may exceed capacity.
+	// JobID order, running ones included, but for those that wait to be tried again after they failed; a running job without a grant is preempted. Grants may exceed capacity.
 	Allocate(ctx context.Context, v *View, candidates []Candidate) ([]Grant, error)
 }
 

@@ -39,12 +39,14 @@ type state struct {
 	lastID    uint64  // highest id of an event taken
 	devices   int     // of the cluster, whatever the health of their nodes
 	holders   holders
-	sharing   Sharing            // how devices are shared: that of the cluster, or how it was in a round that is replayed
+	sharing   Sharing // how devices are shared: that of the cluster, or how it was in a round that is replayed
+	retries   retries
 	shares    map[JobID]*JobSpec // those that ask for parts of devices, as they were submitted, until their ends
 	occupancy occupancy
 	idle      []int          // scratch: devices that are left by type
 	together  map[int][]Seat // scratch: of the groups of a round
 	missing   missing
+	explained explained
 	pools     pools
 	shrunken  bool     // nodes left, or jobs were edited: an admitted job may be too large
 	paused    bool     // a reviewer held jobs back in this round: the next one asks about them, see undecided
@@ -69,6 +71,7 @@ func (s *state) init(c *Cluster, o RoundOptions) {
 	s.sharing = c.Sharing
 	s.view = View{IntervalSeconds: o.IntervalSeconds, OnEvents: o.OnEvents, Cluster: c, Devices: c.UsableDevices(), unpinned: true}
 	s.report.View, s.devices, s.reviseAt, s.reviewAt, s.pools.again = &s.view, c.Devices(), math.Inf(1), math.Inf(1), math.Inf(1)
+	s.retries.next = math.Inf(1)
 }
 
 // decideBy takes in who decides: it counts the devices that a job can have at once under an allocator, and reports whether deadlines
@@ -127,6 +130,7 @@ func (s *state) observe(seen Observation) error {
 	if how != s.sharing {
 		s.divide(how)
 	}
+	s.reviewRetries()
 	s.touchRevised()
 	s.restale()
 	s.forgetEnded()
@@ -208,6 +212,7 @@ func (s *state) takeJob(j *Job, e *Event) error {
 			m.reported, s.reported = s.view.Round, append(s.reported, j)
 		}
 	case JobInterrupted:
+		s.retries.blame(j, e, e.Seats)
 		s.release(j, e.AtSeconds)
 		if e.Cause.preempts() {
 			j.Preemptions++
@@ -351,16 +356,22 @@ func (s *state) forgetEnded() {
 		s.view.Jobs[j.ID], s.responses[j.ID], s.marks[j.ID] = nil, nil, &s.over
 		s.forgetReports(j.ID)
 		delete(s.shares, j.ID)
+		s.retries.forget(j.ID)
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(j *Job) bool { return j.State.Ended() })
 	s.held = slices.DeleteFunc(s.held, func(j *Job) bool { return j.State.Ended() })
-	left := 0
-	for i, id := range s.view.Active {
-		if s.view.Jobs[id] != nil {
-			s.view.Active[left], s.candidates[left] = id, s.candidates[i]
-			left++
+	left, from := 0, 0 // those up to from were looked at, and left of them are there
+	keep := func(to int) {
+		copy(s.candidates[left:], s.candidates[from:to])
+		left += copy(s.view.Active[left:], s.view.Active[from:to])
+	}
+	for _, j := range s.report.Ended {
+		if at, found := slices.BinarySearch(s.view.Active, j.ID); found && at >= from {
+			keep(at)
+			from = at + 1
 		}
 	}
+	keep(len(s.view.Active))
 	clear(s.candidates[left:])
 	s.view.Active, s.candidates = s.view.Active[:left], s.candidates[:left]
 }

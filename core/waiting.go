@@ -3,9 +3,20 @@ package core
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
-// explainWaiting tells each admitted job without devices why, when the reason is new.
+// explained is the reasons that waiting jobs know, so that a round looks at those alone whose reason may differ.
+type explained struct {
+	plain      bool    // nobody waited for nodes
+	notGranted Reason  // of those that were granted nothing
+	others     []JobID // those that knew another reason
+	cursor     int     // of the journal
+	round      []JobID // scratch
+}
+
+// explainWaiting tells each admitted job without devices why, when the reason is new. O(jobs that changed or were refused), as long as the reason of those that were
+// granted nothing stays true.
 func (s *state) explainWaiting() {
 	if s.outgrown = false; s.view.Waiting == 0 {
 		return
@@ -15,22 +26,46 @@ func (s *state) explainWaiting() {
 		notGranted = BlockedByEarlier
 	}
 	nodesMissing := s.missing.count(s)
+	e := &s.explained
 	plain := !nodesMissing && !s.shrunken // nobody waits for nodes
-	for _, c := range s.candidates {
-		j := c.Job
-		if j.State != Waiting {
+	changed, _, complete := s.view.ChangesSince(e.cursor)
+	round := s.view.Active
+	if plain && e.plain && complete && notGranted == e.notGranted && len(changed)+len(e.others)+len(s.unseated) < len(round) {
+		round = append(append(e.round[:0], e.others...), changed...)
+		for i := range s.unseated {
+			round = append(round, s.unseated[i].Job)
+		}
+		slices.Sort(round)
+		e.round = slices.Compact(round)
+		round = e.round
+	}
+	e.others, e.plain, e.notGranted = e.others[:0], plain, notGranted
+	for _, id := range round {
+		j := s.view.Jobs[id]
+		if j == nil || j.State != Waiting {
 			continue
 		}
-		m := s.marks[c.ID]
-		if plain && j.WaitingReason == notGranted && m.answered != s.view.Round {
-			continue // as it knows
+		if s.retries.waits(id) { // what interrupted it says why
+			e.others = append(e.others, id)
+			continue
 		}
-		v := s.whyWaiting(c, notGranted, nodesMissing)
-		if !math.IsNaN(j.FirstStart) && j.LastChange == s.view.NowSeconds && v.Reason != NodeUnavailable {
-			continue // the stop in this round says why
+		if !plain || j.WaitingReason != notGranted || s.marks[id].answered == s.view.Round { // it may not know
+			s.explain(Candidate{Job: j, Response: s.responses[id]}, notGranted, nodesMissing)
 		}
-		s.reportWaiting(j, v)
+		if j.WaitingReason != notGranted {
+			e.others = append(e.others, id)
+		}
 	}
+	_, e.cursor, _ = s.view.ChangesSince(e.cursor)
+}
+
+// explain tells a waiting job why it waits, unless a stop in this round says so.
+func (s *state) explain(c Candidate, notGranted Reason, nodesMissing bool) {
+	v := s.whyWaiting(c, notGranted, nodesMissing)
+	if !math.IsNaN(c.FirstStart) && c.LastChange == s.view.NowSeconds && v.Reason != NodeUnavailable {
+		return
+	}
+	s.reportWaiting(c.Job, v)
 }
 
 // reportWaiting tells a job why it waits, if that is new.

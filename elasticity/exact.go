@@ -25,7 +25,7 @@ type latestTable struct {
 }
 
 // exactTable is the best batch of a job on each number of replicas, by the truth itself. The batches tried are those of
-// [core.GeometricBatches], each as even as whole samples allow and without accumulation; between two batches that the truth tells
+// [goodput.GeometricBatches], each as even as whole samples allow and without accumulation; between two batches that the truth tells
 // a step takes as long as on the line through them.
 type exactTable struct {
 	curves  []core.Curve
@@ -137,7 +137,7 @@ func (p *goodputAgent) costsExactly(truth *core.Truth, reported core.Gradients, 
 func (t *exactTable) add(seen []core.Measurement, batch core.BatchSpec, most int, cost func(batch int) float64) {
 	batches := []int{batch.Requested}
 	if batch.Requested == 0 {
-		batches = core.GeometricBatches(batch)
+		batches = goodput.GeometricBatches(batch)
 	}
 	steps := map[int][]core.Measurement{} // by replicas, ascending batch
 	for _, m := range seen {

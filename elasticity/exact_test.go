@@ -13,6 +13,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/goodput"
 )
 
 // known is a job with a batch from 4 to 9, up to 4 on a device, of which the truth tells times on one, two and five devices.
@@ -170,7 +171,7 @@ func TestExactIsNoSlowerThanAnyBatch(t *testing.T) {
 		}
 		free := newThroughput(t, map[string]any{"knowledge": exactly})
 		rates := respond(t, free, j).Curves[0].OneNode
-		j.Batch.Requested = rapid.SampledFrom(core.GeometricBatches(b)).Draw(rt, "requested")
+		j.Batch.Requested = rapid.SampledFrom(goodput.GeometricBatches(b)).Draw(rt, "requested")
 		for i, rate := range respond(t, newThroughput(t, map[string]any{"knowledge": exactly, "fixed_batch": []any{"app"}}), j).Curves[0].OneNode {
 			if rate > 0 && (i >= len(rates) || rate > rates[i]) {
 				rt.Fatalf("%d devices: %v with a batch of %d, free %v", i+1, rate, j.Batch.Requested, rates)

@@ -245,24 +245,13 @@ func (e *pairEntry) compare(o *pairEntry) int {
 // servePairs grants devices by urgency, skipping what does not fit. Most pairs are of jobs that were granted by then, or come too late, so that
 // the queue is a heap.
 func (p *mechanism) servePairs() {
-	q, heap := &p.queue, p.pairs.entries
-	for i := len(heap)/2 - 1; i >= 0; i-- {
-		sink(heap, i)
+	if len(p.pairs.entries) == 0 {
+		return
 	}
-	free := 0
-	if len(heap) > 0 && !p.config.GlobalQueue {
-		free = q.left[heap[0].on]
-	} else {
-		for _, left := range q.left {
-			free += left
-		}
-	}
+	heap, free := pile(p.pairs.entries), p.free(int(p.pairs.entries[0].on))
 	for len(heap) > 0 && free > 0 {
 		e := heap[0]
-		last := len(heap) - 1
-		heap[0] = heap[last]
-		heap = heap[:last]
-		sink(heap, 0)
+		heap = pop(heap)
 		free -= p.serveEntry(&e)
 	}
 }
@@ -284,24 +273,6 @@ func (p *mechanism) serveEntry(e *pairEntry) int {
 	}
 	p.grant(m, core.AcceleratorID(e.on))
 	return m.devices
-}
-
-// sink brings an entry of a heap below those that come before it.
-func sink(heap []pairEntry, i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(heap) {
-			return
-		}
-		if child+1 < len(heap) && heap[child+1].compare(&heap[child]) < 0 {
-			child++
-		}
-		if heap[i].compare(&heap[child]) <= 0 {
-			return
-		}
-		heap[i], heap[child] = heap[child], heap[i]
-		i = child
-	}
 }
 
 // grantPair grants both jobs the same devices.

@@ -2,7 +2,6 @@ package gavel
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -25,11 +24,17 @@ type entry struct {
 	priority float64
 }
 
-// compareEntries orders by priority, then by what the job is short of, then by its share; then by JobID.
-func compareEntries(a, b entry) int {
+// compare orders by priority, then by what the job is short of, then by its share; then by JobID.
+func (e *entry) compare(o *entry) int {
+	switch {
+	case e.priority > o.priority:
+		return -1
+	case e.priority < o.priority:
+		return 1
+	}
 	return cmp.Or(
-		cmp.Compare(b.priority, a.priority), cmp.Compare(b.deficit[b.on], a.deficit[a.on]), cmp.Compare(b.share[b.on], a.share[a.on]),
-		cmp.Compare(a.id, b.id), cmp.Compare(a.on, b.on),
+		cmp.Compare(o.deficit[o.on], e.deficit[e.on]), cmp.Compare(o.share[o.on], e.share[e.on]),
+		cmp.Compare(e.id, o.id), cmp.Compare(e.on, o.on),
 	)
 }
 
@@ -103,15 +108,72 @@ func urgency(share, received, total float64) float64 {
 	return starved * (share - received/share)
 }
 
-// serve grants devices along the queue, skipping what does not fit.
+// serve grants devices along the queue, skipping what does not fit. Where many wait the devices are used up long before its end, so that the queue is a heap.
 func (p *mechanism) serve() {
 	q := &p.queue
-	slices.SortFunc(q.entries, compareEntries)
-	for _, e := range q.entries {
-		if e.granted != core.AnyAccelerator || e.devices > q.left[e.on] {
-			continue
+	if len(q.entries) == 0 {
+		return
+	}
+	heap, free := pile(q.entries), p.free(q.entries[0].on)
+	for len(heap) > 0 && free > 0 {
+		e := heap[0]
+		heap = pop(heap)
+		if e.granted == core.AnyAccelerator && e.devices <= q.left[e.on] {
+			p.grant(e.member, core.AcceleratorID(e.on))
+			free -= e.devices
 		}
-		p.grant(e.member, core.AcceleratorID(e.on))
+	}
+}
+
+// free is how many devices are left for a queue: of its type, or of all in the only one.
+func (p *mechanism) free(on int) (devices int) {
+	if !p.config.GlobalQueue {
+		return p.queue.left[on]
+	}
+	for _, left := range p.queue.left {
+		devices += left
+	}
+	return devices
+}
+
+// urgent are entries that can be compared; negative for the more urgent one.
+type urgent[E any] interface {
+	*E
+	compare(*E) int
+}
+
+// pile makes entries a heap, the most urgent one first.
+func pile[E any, P urgent[E]](heap []E) []E {
+	for i := len(heap)/2 - 1; i >= 0; i-- {
+		sink[E, P](heap, i)
+	}
+	return heap
+}
+
+// pop takes the first entry out of a heap.
+func pop[E any, P urgent[E]](heap []E) []E {
+	last := len(heap) - 1
+	heap[0] = heap[last]
+	heap = heap[:last]
+	sink[E, P](heap, 0)
+	return heap
+}
+
+// sink brings an entry of a heap below those that come before it.
+func sink[E any, P urgent[E]](heap []E, i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(heap) {
+			return
+		}
+		if child+1 < len(heap) && P(&heap[child+1]).compare(&heap[child]) < 0 {
+			child++
+		}
+		if P(&heap[i]).compare(&heap[child]) <= 0 {
+			return
+		}
+		heap[i], heap[child] = heap[child], heap[i]
+		i = child
 	}
 }
 

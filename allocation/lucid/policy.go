@@ -74,7 +74,7 @@ func New() core.Factory[core.Allocator] {
 	}, Config{
 		Sharing: true, Pack: packFull, LabelSum: 2, MediumAbove: 0.42, JumboAbove: 0.84, LongerFactor: 2, LargestPacked: 8, Queue: queue.Blocking, StepTimes: true,
 	}, func(c Config, s core.Settings) (core.Allocator, error) {
-		return &lucid{Config: c, model: interference.UsualHinge(), log: s.Log, id: s.ID, until: math.Inf(1)}, nil
+		return &lucid{Config: c, model: interference.UsualHinge(), order: queue.Order{Drifts: true}, log: s.Log, id: s.ID, until: math.Inf(1)}, nil
 	})
 }
 
@@ -123,7 +123,7 @@ func (p *lucid) Allocate(_ context.Context, v *core.View, candidates []core.Cand
 		p.present = append(p.present, candidates[i].ID)
 	}
 	perNode := v.Cluster.LargestNode()
-	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 { return p.size(v, c, perNode) })
+	ranks := p.order.Arrange(v, candidates, func(c *core.Candidate) float64 { return p.size(v, c, perNode) })
 	p.turnOnOrOff(v)
 	p.keep(v, candidates)
 	for _, r := range ranks {

@@ -63,7 +63,7 @@ func New() core.Factory[core.Allocator] {
 		Source:  "Muri, SIGCOMM'22; exchange and steady are ours",
 		Sharing: []core.Sharing{core.TimeSlice},
 	}, Config{Knowledge: knowsAttained, Largest: interference.MaxInterleaved, Exchange: true, Steady: true, Period: measuredPeriod}, func(c Config, _ core.Settings) (core.Allocator, error) {
-		p := &policy{attained: c.Knowledge == knowsAttained, largest: c.Largest, standing: core.Standing{UntilSeconds: math.Inf(1)}}
+		p := &policy{attained: c.Knowledge == knowsAttained, largest: c.Largest, order: queue.Order{Drifts: true}, standing: core.Standing{UntilSeconds: math.Inf(1)}}
 		p.grouper.Exchange, p.grouper.Steady = c.Exchange, c.Steady
 		if c.Period == measuredPeriod {
 			p.grouper.Model = interference.MeasuredPeriods()
@@ -114,7 +114,7 @@ func (p *policy) Allocate(_ context.Context, v *core.View, candidates []core.Can
 	p.grants, p.groups = p.grants[:0], 0
 	p.account(v.NowSeconds, candidates)
 	left := v.Devices - p.keepPinned(v, candidates)
-	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 { return p.key(v, c) })
+	ranks := p.order.Arrange(v, candidates, func(c *core.Candidate) float64 { return p.key(v, c) })
 	p.list(v, candidates, ranks)
 	p.grouper.Largest = min(p.largest, max(v.Cluster.MaxOwners, 1))
 	p.grouper.Fits = p.fits(v.Cluster)

@@ -95,7 +95,12 @@ func (p *themis) Allocate(ctx context.Context, v *core.View, candidates []core.C
 			p.bidders = append(p.bidders, p.bid(v, &candidates[i]))
 		}
 	}
-	slices.SortFunc(p.bidders, func(a, b bidder) int { return cmp.Or(cmp.Compare(b.rho, a.rho), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(p.bidders, func(a, b bidder) int {
+		if c := cmp.Compare(b.rho, a.rho); c != 0 {
+			return c // without looking at the jobs
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
 	offered := min(int(math.Ceil(p.offeredTo*float64(len(p.bidders)))), len(p.bidders))
 	if err := p.auctionAmong(ctx, v, p.bidders[:offered]); err != nil {
 		return nil, err

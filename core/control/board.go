@@ -232,7 +232,7 @@ func (b *Board) record(round int, e *core.Event) {
 
 // blame keeps what went wrong with a job.
 func (b *Board) blame(e *core.Event) {
-	failed := e.Kind == core.JobFailed || e.Kind == core.JobProgressed && e.Message != ""
+	failed := e.Kind == core.JobFailed || e.Kind == core.JobProgressed && e.Message != "" || e.Kind == core.JobInterrupted && e.Cause == core.CauseExited
 	j := b.job(e.Job)
 	if j == nil || !failed && e.Kind != core.JobInterrupted {
 		return

@@ -50,6 +50,10 @@ func (w *world) shift(j *core.Job, e core.Event, edited bool) (core.Event, bool)
 		if !j.Starting {
 			e.Kind = core.JobStarting
 		}
+	case anyBool().Draw(w.t, "fails"):
+		e.Kind, e.Cause, e.FromSeconds = core.JobInterrupted, core.CauseExited, e.AtSeconds
+		e.Seats = slices.Clone(j.Seats[:intRange(0, len(j.Seats)).Draw(w.t, "seats it failed on")])
+		e.NotBeforeSeconds = e.AtSeconds + sampledFrom([]float64{0, 1, 100}).Draw(w.t, "until it is tried again")
 	case w.cluster.Sharing == core.TimeSlice: // no engine shrinks jobs that take turns: pinned ones would have to have devices of different numbers together
 		return e, false
 	default:

@@ -2,6 +2,7 @@ package goodput
 
 import (
 	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -107,4 +108,21 @@ func (m *Model) goodput(replicas int, c Choice, logSync float64) float64 {
 	step := float64(c.Accumulation)*grad + math.Exp(p.lastPass(math.Log(grad), logSync))
 	total := float64(replicas * c.PerDevice * (c.Accumulation + 1))
 	return total / step * m.Gradients.Efficiency(total/float64(m.Limits.Initial))
+}
+
+// batchCandidates is how many batches GeometricBatches returns at most.
+const batchCandidates = 40
+
+// GeometricBatches are the total batches of a range in geometric steps, both ends included: those that a search for the best one
+// tries. Halves are rounded to even.
+//
+// Source: the experiment on elastic scaling, after the candidates of Saxena et al. (MASCOTS'20).
+func GeometricBatches(b core.BatchSpec) []int {
+	first, last := float64(b.Initial), float64(b.Max)
+	batches := make([]int, batchCandidates)
+	for i := range batches {
+		batches[i] = int(math.RoundToEven(first * math.Pow(last/first, float64(i)/(batchCandidates-1))))
+	}
+	batches[batchCandidates-1] = b.Max
+	return slices.Compact(batches)
 }

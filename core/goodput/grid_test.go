@@ -1,6 +1,7 @@
 package goodput
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -193,6 +194,36 @@ func TestSplitWithin(t *testing.T) {
 		pb, ps := core.SplitBatch(total, replicas, limits)
 		if pb >= max(least, 1) && (b != pb || s != ps) {
 			t.Fatalf("%d is split into %d passes of %d, want %d of %d", total, s+1, b, ps+1, pb)
+		}
+	})
+}
+
+func TestGeometricBatches(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec core.BatchSpec
+		want []int
+	}{
+		"one batch":         {core.BatchSpec{Initial: 20, Max: 20}, []int{20}},
+		"every whole one":   {core.BatchSpec{Initial: 1, Max: 4}, []int{1, 2, 3, 4}},
+		"yolov3 on devices": {core.BatchSpec{Initial: 8, Max: 80}, []int{8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 21, 22, 23, 25, 26, 28, 29, 31, 33, 35, 37, 39, 42, 44, 47, 50, 53, 56, 60, 63, 67, 71, 75, 80}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := GeometricBatches(tc.spec); !slices.Equal(got, tc.want) {
+				t.Errorf("batches %v, want %v", got, tc.want)
+			}
+		})
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		b := core.BatchSpec{Initial: rapid.IntRange(1, 1e6).Draw(t, "initial")}
+		b.Max = rapid.IntRange(b.Initial, 1e6).Draw(t, "max")
+		got := GeometricBatches(b)
+		if got[0] != b.Initial || got[len(got)-1] != b.Max || len(got) > 40 {
+			t.Fatalf("%d batches from %d to %d", len(got), got[0], got[len(got)-1])
+		}
+		for i := 1; i < len(got); i++ {
+			if got[i] <= got[i-1] {
+				t.Fatalf("%d after %d", got[i], got[i-1])
+			}
 		}
 	})
 }

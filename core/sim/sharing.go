@@ -126,7 +126,33 @@ func (s *Simulator) PairsMeasured() (byPairs, known bool) {
 	for i := range s.jobs.workload {
 		jobs[i] = &s.jobs.workload[i].Spec
 	}
-	return s.config.CoLocation.Model == byTable, core.KnowsAny(jobs, s.devices.cluster.Accelerators)
+	return s.config.CoLocation.Model == byTable, knowsAny(jobs, s.devices.cluster.Accelerators)
+}
+
+// knowsAny reports whether some two of the jobs were measured on one of the accelerator types, each as its own table has it. O(jobs), and quadratic in how many
+// applications with different replicas there are.
+func knowsAny(jobs []*core.JobSpec, accelerators []string) bool {
+	type kind struct {
+		application string
+		replicas    int
+	}
+	seen := map[kind]int{}
+	var kinds []*core.JobSpec
+	for _, j := range jobs {
+		of := kind{j.Application, j.Requested}
+		if j.Pairs.Empty() || seen[of] > 1 { // a job is a pair with another of its kind
+			continue
+		}
+		kinds, seen[of] = append(kinds, j), seen[of]+1
+		for _, o := range kinds[:len(kinds)-1] {
+			for _, accelerator := range accelerators {
+				if _, known := j.Pairs.Part(accelerator, j, o); known {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // interfere slows down those whose neighbours are not those of before, has them pause where a publication does, and tells.

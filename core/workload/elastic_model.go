@@ -2,6 +2,7 @@ package workload
 
 import (
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/goodput"
 )
 
 // elasticMostPerDevice is how many times what a device holds the largest batch of the source `elastic` is.
@@ -26,7 +27,7 @@ func newElasticApplicationModel(p *profile, c *ElasticConfig) *elasticApplicatio
 	for devices := 1; devices <= profileMaxReplicas; devices++ {
 		a.shapes = append(a.shapes, consolidated(devices, profileDevicesPerNode))
 	}
-	a.candidates = core.GeometricBatches(a.batch)
+	a.candidates = goodput.GeometricBatches(a.batch)
 	for _, batch := range a.candidates {
 		if seconds := a.seconds(batch, 1); seconds > 0 {
 			a.alone = max(a.alone, float64(batch)/seconds)

@@ -45,12 +45,17 @@ type jobEntry struct {
 	Batch        jobBatch      `config:"batch" doc:"bounds of its batch, in samples"`
 	Seconds      float64       `config:"seconds" doc:"how long it takes on the replicas it asks for, as far as known; 0: unknown" min:"0" max:"1e12"`
 	Iterations   float64       `config:"iterations" doc:"work it has to do, in iterations at its initial batch, for a job that reports its progress so; instead of seconds" min:"0" max:"1e15"`
-	Retries      int           `config:"retries" doc:"failed runs that are repeated, each after a wait" min:"0" max:"1000"`
+	Retries      int           `config:"retries" doc:"runs that its own exit ended which are repeated, each after a wait, on other devices if some are free" min:"0" max:"1000"`
+	LostRetries  int           `config:"lost_retries" doc:"times that it is started again after it lost a node, a device or its keeper; left out: as often as that happens" min:"0" max:"1000"`
+	StartRetries int           `config:"start_retries" doc:"starts that are repeated which failed, each after a wait; left out: as many as retries, and none where its program or folder is not there" min:"0" max:"1000"`
 	Checkpoint   bool          `config:"checkpoint" doc:"a run resumes where the one before stopped, from the folder QUARTET_CHECKPOINT"`
 }
 
 // wholeDevice is the share of a job that says nothing of it.
 const wholeDevice = -1
+
+// noLimit is a limit of a job that says nothing of it.
+const noLimit = -1
 
 type jobBatch struct {
 	Requested    int `config:"requested" doc:"total batch it asks for; 0: the batch is its own affair" min:"0"`
@@ -173,9 +178,18 @@ func (e *jobEntry) job() Job {
 		},
 		Process: Process{Dir: e.Dir, Environment: e.Environment, Retries: e.Retries, Checkpoints: e.Checkpoint, Reports: e.Iterations > 0},
 	}
+	job.Process.LostRetries, job.Process.StartRetries = limit(e.LostRetries), limit(e.StartRetries)
 	if e.ShareMilli != wholeDevice {
 		job.Spec.Share = &core.Share{Milli: e.ShareMilli}
 	}
 	job.Model = NewDurationModel(cmp.Or(e.Seconds, math.Inf(1)), replicas)
 	return job
+}
+
+// limit is a limit of a job; nil where it says nothing of it.
+func limit(most int) *int {
+	if most == noLimit {
+		return nil
+	}
+	return &most
 }

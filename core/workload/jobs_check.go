@@ -48,7 +48,7 @@ func decodeJobs(raw map[string]any) (entries []jobEntry, found core.Diagnostics)
 // decode reads a job. What is of the wrong form does not keep the rest from being checked, but for what makes sense only
 // together with it.
 func (e *jobEntry) decode(raw map[string]any) (found core.Diagnostics) {
-	e.Weight, e.ShareMilli = 1, wholeDevice
+	e.Weight, e.ShareMilli, e.LostRetries, e.StartRetries = 1, wholeDevice, noLimit, noLimit
 	found = core.Decode(e, raw)
 	wrong := make(map[string]bool, len(found))
 	for i := range found {

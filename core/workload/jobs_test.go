@@ -31,6 +31,8 @@ jobs:
     batch: {requested: 64, max: 256, max_per_device: 32}
     seconds: 120
     retries: 3
+    lost_retries: 0
+    start_retries: 2
     checkpoint: true
 `)
 	if err != nil {
@@ -53,9 +55,13 @@ jobs:
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("jobs (-want +got):\n%s", diff)
 	}
-	wantProcess := Process{Dir: "work", Environment: []Variable{{"A", "b"}}, Retries: 3, Checkpoints: true}
+	never, twice := 0, 2
+	wantProcess := Process{Dir: "work", Environment: []Variable{{"A", "b"}}, Retries: 3, LostRetries: &never, StartRetries: &twice, Checkpoints: true}
 	if diff := cmp.Diff(wantProcess, w.Jobs[0].Process); diff != "" {
 		t.Errorf("process (-want +got):\n%s", diff)
+	}
+	if p := w.Jobs[1].Process; p.Retries != 0 || p.LostRetries != nil || p.StartRetries != nil {
+		t.Errorf("a job that says nothing of retries has %+v", p)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/goodput"
 )
 
 // qualityLoss is the part of the metric that a hyper-parameter costs which is one standard deviation off the best.
@@ -68,7 +69,7 @@ func NewTrials(ctx context.Context, c TrialsConfig) (*Trials, core.Diagnostics, 
 	if p == nil {
 		return nil, reader.problems, nil
 	}
-	t := &Trials{profile: p, Inputs: reader.inputs, adapts: c.Adapts, batches: core.GeometricBatches(p.batch)}
+	t := &Trials{profile: p, Inputs: reader.inputs, adapts: c.Adapts, batches: goodput.GeometricBatches(p.batch)}
 	p.truth() // which is made once: trials may be made by several runs at a time
 	slices.SortFunc(t.Inputs, func(a, b Input) int { return strings.Compare(a.Path, b.Path) })
 	return t, t.check(&c), nil

@@ -49,8 +49,13 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 
 // begin forgets the copy, and takes the cluster of a full update but for its nodes.
 func (c *Copy) begin(u *stagev1.ViewUpdate) {
+	v := c.View // with its journal: whoever saw the jobs of before is to look at all
+	for _, id := range v.Active {
+		v.NoteChange(id)
+	}
+	v.Jobs, v.Active, v.Waiting, v.Changed = nil, nil, 0, nil
 	*c = Copy{
-		started: true, tables: map[uint32]*core.StepTimes{}, truths: map[uint32]*core.Truth{}, feels: map[uint32]*core.Sensitivity{},
+		View: v, started: true, tables: map[uint32]*core.StepTimes{}, truths: map[uint32]*core.Truth{}, feels: map[uint32]*core.Sensitivity{},
 		pairs: map[uint32]*core.PairTable{}, pending: map[core.JobID]*core.Response{},
 	}
 	c.View.Cluster = &core.Cluster{
@@ -179,6 +184,7 @@ func (c *Copy) job(m *stagev1.Job) error {
 		}
 	}
 	state := core.JobState(m.GetState() - stagev1.JobState_JOB_STATE_PENDING)
+	c.View.NoteChange(j.ID)
 	c.count(j, -1)
 	j.State, j.WaitingReason = state, reason
 	j.Seats = seatsFrom(m.GetSeats())
@@ -305,6 +311,7 @@ func (c *Copy) end(id core.JobID) error {
 		c.Candidates = slices.Delete(c.Candidates, at, at+1)
 	}
 	delete(c.pending, id)
+	c.View.NoteChange(id)
 	c.View.Jobs[id] = nil
 	return nil
 }

@@ -15,6 +15,8 @@ type Rank struct {
 	// Job breaks ties, ascending.
 	Job   core.JobID
 	Index int32 // among the candidates
+
+	moves bool // its key changes though nothing happens to the job: it runs
 }
 
 func (r Rank) before(o Rank) bool { return r.Key < o.Key || r.Key == o.Key && r.Job < o.Job }
@@ -29,29 +31,92 @@ func compareRanks(a, b Rank) int {
 // Order sorts candidates by a key that changes little from round to round: it starts from the order of the round
 // before, so that a round costs O(candidates) when few of them change places. The zero value is an order of nobody.
 type Order struct {
+	// Drifts says that the keys of jobs that wait change, too, as time passes or as others do. Without it a job is asked about again when something happened to it,
+	// while it runs, and when the health of nodes changed.
+	Drifts bool
+
+	last  glance
 	ranks []Rank
 	// slots, by JobID, is the index of the job among the candidates of this round, or its complement once the job
 	// was recalled from the round before.
 	slots []int32
+	anew  []Rank // of those asked about again
+	asked []int  // by JobID, the round in which it was
 	// For merge.
 	room   []Rank
 	begins []int
 }
 
+// glance is what an order remembers of the view that it saw last.
+type glance struct {
+	view                  *core.View
+	round, cursor, health int
+	whole                 bool // all active jobs were candidates, as they are in the first question of a round
+}
+
 // Arrange returns the candidates in ascending order of key. A key that is not a number counts as +Inf. The list is the
 // order's own, until the next call.
-func (o *Order) Arrange(candidates []core.Candidate, key func(*core.Candidate) float64) []Rank {
+func (o *Order) Arrange(v *core.View, candidates []core.Candidate, key func(*core.Candidate) float64) []Rank {
+	last := o.last
+	changed, next, complete := v.ChangesSince(last.cursor)
+	o.last = glance{view: v, round: v.Round, cursor: next, health: v.HealthChanges, whole: len(candidates) == len(v.Active)}
+	o.last.whole = o.last.whole && (v != last.view || v.Round != last.round)
+	if o.last.whole && last.whole && complete && v == last.view && v.HealthChanges == last.health && !o.Drifts && o.update(v, changed, candidates, key) {
+		return o.ranks
+	}
 	o.recall(candidates)
 	for i := range o.ranks {
 		r := &o.ranks[i]
-		if r.Key = key(&candidates[r.Index]); r.Key != r.Key {
-			r.Key = math.Inf(1)
-		}
+		*r = ranked(&candidates[r.Index], r.Index, key)
 	}
 	if !inserted(o.ranks) {
 		o.merge()
 	}
 	return o.ranks
+}
+
+// ranked is the rank of a candidate at an index.
+func ranked(c *core.Candidate, index int32, key func(*core.Candidate) float64) Rank {
+	r := Rank{Key: key(c), Job: c.ID, Index: index, moves: c.State == core.Running || c.ProgressRate != 0}
+	if r.Key != r.Key {
+		r.Key = math.Inf(1)
+	}
+	return r
+}
+
+// update takes jobs that changed or run out of the order of the round before, and enters them anew. It reports false where they are not all that differs.
+func (o *Order) update(v *core.View, changed []core.JobID, candidates []core.Candidate, key func(*core.Candidate) float64) bool {
+	if n := len(v.Active); n > 0 {
+		o.slots, o.asked = Grown(o.slots, v.Active[n-1]), Grown(o.asked, v.Active[n-1])
+	}
+	for i, id := range v.Active {
+		o.slots[id] = int32(i)
+	}
+	active := func(id core.JobID) bool {
+		return int(id) < len(o.slots) && uint(o.slots[id]) < uint(len(v.Active)) && v.Active[o.slots[id]] == id
+	}
+	o.anew = o.anew[:0]
+	for _, id := range changed {
+		if active(id) && o.asked[id] != v.Round {
+			o.asked[id] = v.Round
+			o.anew = append(o.anew, ranked(&candidates[o.slots[id]], o.slots[id], key))
+		}
+	}
+	kept := o.ranks[:0]
+	for _, r := range o.ranks {
+		switch {
+		case !active(r.Job) || o.asked[r.Job] == v.Round: // ended, or entered anew
+		case r.moves:
+			o.anew = append(o.anew, ranked(&candidates[o.slots[r.Job]], o.slots[r.Job], key))
+		default:
+			r.Index = o.slots[r.Job]
+			kept = append(kept, r)
+		}
+	}
+	SortRanks(o.anew)
+	o.ranks = append(kept, o.anew...)
+	o.mergeRuns(0, len(kept), len(o.ranks))
+	return len(o.ranks) == len(candidates)
 }
 
 // merge sorts ranks that are few ascending runs: where those who run have fallen behind those who wait, each kind is still nearly in its order. It merges
@@ -78,7 +143,7 @@ func (o *Order) merge() {
 // mergeRuns makes one run of two neighbours, from first to middle and from there to end.
 func (o *Order) mergeRuns(first, middle, end int) {
 	ranks := o.ranks
-	for first < middle && !ranks[middle].before(ranks[first]) {
+	for first < middle && middle < end && !ranks[middle].before(ranks[first]) {
 		first++ // in its place
 	}
 	o.room = append(o.room[:0], ranks[first:middle]...)

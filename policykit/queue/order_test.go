@@ -40,12 +40,89 @@ func TestOrderSortsFromAnyOrderBefore(t *testing.T) {
 				}
 				return 0
 			})
-			got := o.Arrange(candidates, func(c *core.Candidate) float64 { return c.Progress })
+			got := o.Arrange(&core.View{}, candidates, func(c *core.Candidate) float64 { return c.Progress })
 			if !slices.Equal(got, want) {
 				t.Fatalf("got %v, want %v", got, want)
 			}
 		}
 	})
+}
+
+// An order that asks about few jobs is the one that asks about all, through rounds in which jobs come, run, change, wait and end, nodes change, and some rounds
+// ask again about a part of them.
+func TestOrderOfThoseThatChanged(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var few, all Order
+		all.Drifts = true
+		var candidates []core.Candidate
+		v, asked := &core.View{}, 0
+		some := func(name string, of int) bool { return rapid.IntRange(1, of).Draw(t, name) == 1 }
+		for range rapid.IntRange(1, 12).Draw(t, "rounds") {
+			v.Round++
+			for n := rapid.IntRange(0, 6).Draw(t, "come"); n > 0; n-- {
+				id := core.JobID(len(v.Jobs))
+				v.Jobs = append(v.Jobs, &core.Job{JobSpec: &core.JobSpec{ID: id}, State: core.Waiting})
+				v.NoteChange(id)
+			}
+			candidates, v.Active = candidates[:0], v.Active[:0]
+			for id, j := range v.Jobs {
+				if j != nil && some("happens", 4) {
+					v.NoteChange(core.JobID(id))
+					j.State, j.Progress = rapid.SampledFrom([]core.JobState{core.Waiting, core.Running}).Draw(t, "state"), float64(rapid.IntRange(0, 3).Draw(t, "progress"))
+					if some("ends", 4) {
+						v.Jobs[id] = nil
+					}
+				}
+				if j = v.Jobs[id]; j == nil || j.State == core.Waiting && some("is held back", 9) {
+					v.NoteChange(core.JobID(id))
+					continue
+				}
+				if j.State == core.Running {
+					j.Progress++
+				}
+				v.Active, candidates = append(v.Active, j.ID), append(candidates, core.Candidate{Job: j})
+			}
+			factor := 1.0
+			if some("nodes change", 6) {
+				v.HealthChanges++
+			}
+			if v.HealthChanges%2 == 1 {
+				factor = -1
+			}
+			key := func(c *core.Candidate) float64 { return factor * c.Progress }
+			for questions := rapid.IntRange(0, 2).Draw(t, "questions"); questions > 0; questions-- {
+				got := few.Arrange(v, candidates, func(c *core.Candidate) float64 { asked++; return key(c) })
+				if want := all.Arrange(v, candidates, key); !slices.Equal(got, want) {
+					t.Fatalf("got %v, want %v", got, want)
+				}
+				candidates = slices.Clone(candidates[:rapid.IntRange(0, len(candidates)).Draw(t, "shown")])
+			}
+		}
+	})
+}
+
+// Many jobs that wait are not asked about.
+func TestOrderPassesOverThoseThatWait(t *testing.T) {
+	v := &core.View{}
+	var candidates []core.Candidate
+	for id := range core.JobID(1000) {
+		j := &core.Job{JobSpec: &core.JobSpec{ID: id}, State: core.Waiting}
+		if id%100 == 0 {
+			j.State = core.Running
+		}
+		v.Jobs, v.Active = append(v.Jobs, j), append(v.Active, id)
+		candidates = append(candidates, core.Candidate{Job: j})
+	}
+	var o Order
+	for round, want := range []int{1000, 10, 11} {
+		asked := 0
+		if v.Round++; round == 2 {
+			v.NoteChange(7)
+		}
+		if o.Arrange(v, candidates, func(*core.Candidate) float64 { asked++; return 0 }); asked != want {
+			t.Errorf("round %d asks for %d keys, want %d", round, asked, want)
+		}
+	}
 }
 
 // Where many change places, the order is that of a sort, too: jobs that fall behind all others, with gangs of several sizes, over many rounds.
@@ -59,7 +136,7 @@ func TestOrderOfThoseThatFallBehind(t *testing.T) {
 				candidates[i].Job = &core.Job{JobSpec: &core.JobSpec{ID: core.JobID(i), Requested: 1 + r.IntN(8)}, Progress: float64(r.IntN(100))}
 			}
 			for range 60 {
-				ranks := o.Arrange(candidates, func(c *core.Candidate) float64 { return c.Progress })
+				ranks := o.Arrange(&core.View{}, candidates, func(c *core.Candidate) float64 { return c.Progress })
 				if !slices.IsSortedFunc(ranks, compareRanks) || len(ranks) != jobs {
 					t.Fatal("the ranks are not in order")
 				}

@@ -389,8 +389,14 @@ func foreign(j *workload.Job, entry map[string]any) (problems core.Diagnostics) 
 	if dir := j.Process.Dir; dir != "" && !path.IsAbs(dir) {
 		report("dir", fmt.Sprintf("%q is relative to a folder of this machine", dir), "write a folder of the image, or leave it out")
 	}
-	if j.Process.Retries > 0 {
-		report("retries", "a job on Kubernetes is not repeated when it fails", "set the template's restartPolicy to OnFailure in a TrainingJob")
+	for _, limit := range [...]struct {
+		key   string
+		given bool
+	}{{"retries", j.Process.Retries > 0}, {"lost_retries", j.Process.LostRetries != nil}, {"start_retries", j.Process.StartRetries != nil}} {
+		if !limit.given {
+			continue
+		}
+		report(limit.key, "a job on Kubernetes is not repeated when it fails", "set the template's restartPolicy to OnFailure in a TrainingJob")
 	}
 	if j.Process.Checkpoints {
 		report("checkpoint", "there is no folder of checkpoints on Kubernetes", "submit a TrainingJob with a volume, and QUARTET_CHECKPOINT in its environment")

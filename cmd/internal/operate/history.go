@@ -115,7 +115,7 @@ func (l *decisionLine) follow(d *controlv1.DescribeResponse) {
 	switch one.GetWhat() {
 	case core.Tune.String():
 		return
-	case core.JobProgressed.String(): // it begins again
+	case core.JobProgressed.String(): // it begins again, under a scheduler of before
 		j.Message = l.Message
 		j.Failures++
 		return
@@ -132,7 +132,9 @@ func (l *decisionLine) follow(d *controlv1.DescribeResponse) {
 	if j.Reason = l.Reason; one.GetWhat() == core.JobInterrupted.String() {
 		j.Message = l.Message
 		cause, _ := core.ParseCause(l.Cause) // absent from a run of before, and unknown then
-		j.Reason, one.Reason = cause.Reason().String(), cause.Reason().String()
+		if j.Reason, one.Reason = cause.Reason().String(), cause.Reason().String(); cause == core.CauseExited {
+			j.Failures++
+		}
 	}
 }
 

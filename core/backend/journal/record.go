@@ -84,8 +84,9 @@ type Event struct {
 	Value       float64          `json:",omitzero"`  // value that was reported of Metric; absent where it is not finite
 	Diverged    bool             `json:",omitzero"`  // the value of Metric is not finite
 	Unusable    core.DeviceSet   `json:",omitzero"`  // devices of the node that cannot be used
-	Seats       []core.Seat      `json:",omitempty"` // that a job has left, or that it let go of
+	Seats       []core.Seat      `json:",omitempty"` // that a job has left, that it let go of, or on which it failed
 	Added       *core.AddedNode  `json:",omitempty"` // the node that joined
+	NotBefore   float64          `json:",omitzero"`  // before which the job gets no devices, or no more, in seconds of the run
 	Held        *core.Held       `json:",omitempty"` // what a job had behind it when it was submitted
 	Changed     *core.JobSpec    `json:",omitempty"` // of a job that was edited
 	// Checkpointing is absent from a scheduler that did not record it.
@@ -117,7 +118,7 @@ func Events(events []core.Event) []Event {
 			ID: e.ID, Kind: e.Kind, AtSeconds: e.AtSeconds, Job: e.Job, Node: e.Node, Health: e.Health,
 			Progress: e.Progress, Rate: e.Rate, FromSeconds: e.FromSeconds, Message: e.Message, Cause: e.Cause, Early: e.Early,
 			Measurement: e.Measurement, Gradients: e.Gradients, Metric: e.Metric, Step: e.Step, Value: e.Value, Unusable: e.Unusable, Seats: e.Seats, Added: e.Added, Held: e.Held,
-			Checkpointing: e.Checkpointing,
+			Checkpointing: e.Checkpointing, NotBefore: e.NotBeforeSeconds,
 		}
 		if e.Kind == core.JobChanged {
 			list[i].Changed = e.Spec
@@ -135,7 +136,7 @@ func (e *Event) of(spec func(core.JobID) *core.JobSpec) core.Event {
 		ID: e.ID, Kind: e.Kind, AtSeconds: e.AtSeconds, Job: e.Job, Node: e.Node, Health: e.Health,
 		Progress: e.Progress, Rate: e.Rate, FromSeconds: e.FromSeconds, Message: e.Message, Cause: e.Cause, Early: e.Early, StepsLeft: math.NaN(),
 		Measurement: e.Measurement, Gradients: e.Gradients, Metric: e.Metric, Step: e.Step, Value: e.Value, Unusable: e.Unusable, Seats: e.Seats, Added: e.Added, Held: e.Held,
-		Spec: e.Changed, Checkpointing: e.Checkpointing,
+		Spec: e.Changed, Checkpointing: e.Checkpointing, NotBeforeSeconds: e.NotBefore,
 	}
 	if e.Kind == core.JobSubmitted {
 		t.Spec = spec(e.Job)

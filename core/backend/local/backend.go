@@ -199,6 +199,7 @@ func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, erro
 		if err := b.look(now); err != nil {
 			return core.Observation{}, err
 		}
+		due = min(due, b.retryDue(w))
 		for i := range b.events {
 			due = min(due, wakes(&b.events[i], w, b.seconds(unheard)))
 		}
@@ -344,7 +345,7 @@ func (b *Backend) over(now, due float64) bool {
 		return false
 	}
 	stalled := b.stalled(now)
-	if slices.ContainsFunc(b.jobs, (*job).live) || b.active > 0 && b.opening() || b.retrying() {
+	if slices.ContainsFunc(b.jobs, (*job).live) || b.active > 0 && b.opening() {
 		return stalled
 	}
 	return b.active == 0 || math.IsInf(due, 1) || stalled
@@ -353,16 +354,14 @@ func (b *Backend) over(now, due float64) bool {
 // stalled reports whether no job has worked for too long. A job that was thrown back is given the time to get further than before.
 func (b *Backend) stalled(now float64) bool {
 	after := b.seconds(b.config.StallAfter)
-	grace := 0.0
+	grace, since := 0.0, b.lastWork
 	for _, j := range b.jobs {
-		if now <= j.retries() && j.retries() < math.Inf(1) {
-			return false
-		}
+		since = max(since, b.waitedSeconds(j))
 		if j.submitted && !j.ended {
 			grace = max(grace, j.proves(after))
 		}
 	}
-	return now-b.lastWork > after+grace
+	return now-since > after+grace
 }
 
 // sleep waits until something may have happened, at the latest until a round is due.

@@ -1,6 +1,7 @@
 package local
 
 import (
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"io"
@@ -43,7 +44,8 @@ func commands(list ...workload.Job) *workload.Workload {
 	for i := range list {
 		s := &list[i].Spec
 		s.ID, s.Weight = core.JobID(i), 1
-		s.Requested, s.MinReplicas, s.MaxReplicas = max(s.Requested, 1), max(s.Requested, 1), max(s.Requested, 1)
+		s.Requested = max(s.Requested, 1)
+		s.MinReplicas, s.MaxReplicas = stdcmp.Or(s.MinReplicas, s.Requested), stdcmp.Or(s.MaxReplicas, s.Requested)
 	}
 	return w
 }
@@ -136,7 +138,7 @@ func TestOutcomes(t *testing.T) {
 			j := worker(t, l, "fail once", 1)
 			j.Process.Retries = 1
 			return j
-		}, "job_finished j", 2},
+		}, "job_interrupted j", 1},
 		"one replica fails": {func(t *testing.T, l string) workload.Job { return worker(t, l, "fail once", 2) }, "job_failed j", 1},
 		"leaves a child of its own session": {func(t *testing.T, l string) workload.Job {
 			return worker(t, l, "fork", 1)
@@ -231,7 +233,7 @@ func TestStopKillsAJobThatDoesNotListen(t *testing.T) {
 // settled waits until what runs is what is decided.
 func settled(t *testing.T, b *Backend) {
 	t.Helper()
-	unsettled := func(j *job) bool { return j.live() && !j.wanted() || j.due() }
+	unsettled := func(j *job) bool { return j.live() && !j.wanted() || j.due(b.journal.Rounds()) }
 	for slices.ContainsFunc(b.jobs, unsettled) {
 		if err := b.look(b.elapsed()); err != nil {
 			t.Fatal(err)

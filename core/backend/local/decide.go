@@ -74,6 +74,7 @@ func (b *Backend) decide(c *core.Change) error {
 			return nil
 		}
 		if j.seats != nil {
+			j.rigid = j.rigid || j.shrunk == b.journal.Rounds() && core.Replicas(c.Seats) > core.Replicas(j.seats)
 			j.leave(b.now)
 		}
 		j.seats, j.tuning, j.decided = slices.Clone(c.Seats), c.Tuning, b.journal.Rounds()
@@ -118,9 +119,9 @@ func (b *Backend) fail(j *job, why string, at float64) {
 }
 
 // interrupt says that a job lost its devices, and why.
-func (b *Backend) interrupt(j *job, cause core.Cause, why string, at float64) {
+func (b *Backend) interrupt(j *job, f failure) {
 	b.events = append(b.events, core.Event{
-		Kind: core.JobInterrupted, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress, FromSeconds: at, Message: why, Cause: cause,
+		Kind: core.JobInterrupted, AtSeconds: f.at, Job: j.Spec.ID, Progress: j.progress, FromSeconds: f.at, Message: f.why, Cause: f.cause, Seats: f.where,
 	})
 }
 

@@ -60,12 +60,12 @@ func TestCrashesAreToldApart(t *testing.T) {
 		script string
 		want   keeper.Exit
 	}{
-		"a code":             {"exit 7", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 7", Codes: []int{7}}},
-		"a fault":            {"kill -SEGV $$", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 139 (SIGSEGV)", Codes: []int{139}}},
-		"a core":             {"kill -ABRT $$", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 134 (SIGABRT)", Codes: []int{134}}},
-		"killed by somebody": {"kill -KILL $$", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 137 (SIGKILL)", Codes: []int{137}}},
-		"stopped by nobody":  {"exit 143", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 143 (SIGTERM)", Codes: []int{143}}},
-		"says it was told":   {"exit 75", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 75", Codes: []int{75}}},
+		"a code":             {"exit 7", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 7", Codes: []int{7}, Failed: []int{0}}},
+		"a fault":            {"kill -SEGV $$", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 139 (SIGSEGV)", Codes: []int{139}, Failed: []int{0}}},
+		"a core":             {"kill -ABRT $$", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 134 (SIGABRT)", Codes: []int{134}, Failed: []int{0}}},
+		"killed by somebody": {"kill -KILL $$", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 137 (SIGKILL)", Codes: []int{137}, Failed: []int{0}, Killed: true}},
+		"stopped by nobody":  {"exit 143", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 143 (SIGTERM)", Codes: []int{143}, Failed: []int{0}}},
+		"says it was told":   {"exit 75", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 75", Codes: []int{75}, Failed: []int{0}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

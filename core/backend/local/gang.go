@@ -38,15 +38,12 @@ func (b *Backend) start(jobs []*job, now float64) error {
 			ready, recorded = append(ready, p), append(recorded, j)
 		case errors.Is(err, keeper.ErrKilled):
 			b.log.Warn("a run was lost before it began", "job", j.Spec.Name, "error", err)
-			j.leave(now)
-			b.interrupt(j, core.CauseNeverBegan, err.Error(), now)
+			b.lost(j, nil, failure{cause: core.CauseNeverBegan, why: err.Error(), at: now})
 		case slices.ContainsFunc(machineFaults, func(fault error) bool { return errors.Is(err, fault) }):
 			dismiss(ready)
 			return fmt.Errorf("start job %q: %w", j.Spec.Name, err)
 		default:
-			b.log.Warn("a run could not be started", "job", j.Spec.Name, "error", err)
-			j.leave(now)
-			b.fail(j, err.Error(), now)
+			b.neverStarted(j, err, now)
 		}
 	}
 	if len(ready) == 0 {
@@ -59,7 +56,6 @@ func (b *Backend) start(jobs []*job, now float64) error {
 	for _, p := range ready {
 		b.started(p.job, p.keeper)
 		p.keeper.Begin()
-		b.retried(p.job)
 	}
 	return nil
 }
@@ -78,13 +74,7 @@ var machineFaults = []error{
 
 // prepare makes the folders of a run and a keeper for it.
 func (b *Backend) prepare(j *job) (prepared, error) {
-	next := run{Number: j.run.Number + 1, Round: j.decided, Failures: j.run.Failures, Lost: j.run.Lost, Names: b.devicesOf(j.seats)}
-	if j.again {
-		next.Why, next.BeganSeconds, next.From = j.run.Why, j.run.BeganSeconds, j.run.From
-		if j.run.RetrySeconds > 0 {
-			next.Waited, next.FailedSeconds, next.BeganSeconds = true, j.run.BeganSeconds, b.elapsed()
-		}
-	}
+	next := run{Number: j.run.Number + 1, Round: j.decided, Failures: j.run.Failures, Losses: j.run.Losses, Unstarted: j.run.Unstarted, Shrunk: j.run.Shrunk, Lost: j.run.Lost, Names: b.devicesOf(j.seats)}
 	folder := b.runFolder(j, next.Number)
 	o, err := b.orders(j, folder)
 	if err != nil {
@@ -95,6 +85,7 @@ func (b *Backend) prepare(j *job) (prepared, error) {
 		return prepared{}, err
 	}
 	next.Keeper = child.Identity
+	b.lastWork = max(b.lastWork, b.waitedSeconds(j))
 	j.run = next
 	return prepared{j, child}, nil
 }
@@ -202,7 +193,7 @@ func (b *Backend) started(j *job, child *keeper.Child) {
 
 // watch begins to look after a run.
 func (b *Backend) watch(j *job) {
-	j.again, j.watched, j.gone, j.watch = false, true, make(chan float64, 1), watch{beganAt: b.elapsed()}
+	j.watched, j.gone, j.watch = true, make(chan float64, 1), watch{beganAt: b.elapsed()}
 	b.agent.ExpectReplicas(j.Spec.Name, max(len(j.run.Names), 1))
 	if j.wanted() {
 		b.sendTuning(j)

@@ -30,7 +30,8 @@ type job struct {
 	spokeIn     int // last run that is recorded to have said anything
 
 	run     run          // the last one; Number 0 for none
-	again   bool         // it failed, and is to be repeated
+	shrunk  int          // round that took in that it lost devices, the last one; 0 for none
+	rigid   bool         // when it had lost replicas it was given as many as before at once: it does not continue with fewer
 	vain    float64      // longest life of its runs that ended without success since it last got further, at least startNoise
 	deepest float64      // most progress that a checkpoint kept
 	watched bool         // this process waits for the keeper of run to end
@@ -63,9 +64,9 @@ type watch struct {
 // wanted reports whether the last run is the one that was decided.
 func (j *job) wanted() bool { return j.seats != nil && !j.ended && j.run.Round == j.decided }
 
-// due reports whether a run is to be started.
-func (j *job) due() bool {
-	return j.seats != nil && !j.ended && !j.watched && (j.again || j.run.Round != j.decided)
+// due reports whether a run is to be started, after so many rounds.
+func (j *job) due(rounds int) bool {
+	return j.seats != nil && !j.ended && !j.watched && j.run.Round != j.decided && j.decided <= rounds
 }
 
 // live reports whether the keeper of the last run has not been seen to end.

@@ -406,8 +406,8 @@ func (b *Backend) hold(s *slot, now float64) {
 func (b *Backend) interruptOn(s *slot, cause core.Cause, why string, now float64) {
 	for _, j := range b.jobs {
 		if j.sits(s.Node) && !j.exited {
-			j.leave(now)
-			b.interrupt(j, cause, why, now)
+			left := slices.DeleteFunc(slices.Clone(j.seats), func(seat core.Seat) bool { return seat.Node == s.Node })
+			b.lost(j, left, failure{cause: cause, why: why, at: now})
 			b.unsettled = true
 		}
 	}

@@ -278,6 +278,9 @@ func (b *Backend) take(e *core.Event) {
 	case core.JobInterrupted:
 		j.leave(e.AtSeconds)
 		j.progress = e.Progress
+	case core.JobShrunk:
+		j.seats, j.decided, j.shrunk = slices.Clone(e.Seats), b.journal.Rounds(), b.journal.Rounds()
+		j.progress, j.rate, j.asOf, j.tuning.BatchByReplica = e.Progress, e.Rate, e.FromSeconds, nil
 	case core.JobReported:
 		j.reported.hear(agent.Metric{Name: e.Metric, Step: e.Step, Value: e.Value})
 	case core.JobProgressed:
@@ -311,18 +314,16 @@ func (b *Backend) wakeUp() {
 			b.watch(j)
 			b.expectSilence(j)
 			j.before = !j.run.Keeper.Alive()
-			b.resumeRepeated(j)
+			b.repeatedInPlace(j)
 			if j.before {
 				b.await(j.run.Keeper, j.gone) // the next round is told of its end: it was before
 			} else {
 				go b.await(j.run.Keeper, j.gone)
 			}
 		}
-		if j.seats != nil && b.lost(j) {
+		if gone := b.gone(j); gone != nil {
 			b.log.Warn("a job loses its devices, which are gone", "job", j.Spec.Name)
-			now := b.elapsed()
-			j.leave(now)
-			b.interrupt(j, core.CauseDeviceLost, "a device that it ran on is gone", now)
+			b.lost(j, remaining(j.seats, gone), failure{cause: core.CauseDeviceLost, why: "a device that it ran on is gone", at: b.elapsed()})
 		}
 		if j.cancelled && j.submitted {
 			b.cancel(j)
@@ -335,29 +336,23 @@ func (b *Backend) wakeUp() {
 	}
 }
 
-// resumeRepeated tells of a run in the place of one that failed, which was started after the last recorded round.
-func (b *Backend) resumeRepeated(j *job) {
-	r := &j.run
-	if r.Why == "" || !j.wanted() || r.BeganSeconds <= j.asOf || r.RetrySeconds > 0 { // of one that failed it is told when its end is
-		return
-	}
-	told := r.Waited && j.asOf >= r.FailedSeconds
-	j.progress = r.From
-	j.begin(r.BeganSeconds)
-	b.tellAgain(j, max(r.BeganSeconds, b.now))
-	if told {
-		b.events[len(b.events)-1].Message = ""
-	}
-}
-
-// lost reports whether a device that a job was given is gone, or is there in the place of another.
-func (b *Backend) lost(j *job) bool {
+// gone are devices that a job was given and that are gone, or are there in the place of others.
+func (b *Backend) gone(j *job) (gone []core.Seat) {
+	rank := 0
 	for _, seat := range j.seats {
-		if int(seat.Node) >= len(b.devices.names) || seat.Devices&^core.FirstDevices(len(b.devices.names[seat.Node])) != 0 {
-			return true
+		lost := core.Seat{Node: seat.Node}
+		for _, device := range seat.Devices.List() {
+			there := int(seat.Node) < len(b.devices.names) && device < len(b.devices.names[seat.Node])
+			if !there || j.wanted() && (rank >= len(j.run.Names) || j.run.Names[rank] != b.devices.names[seat.Node][device]) {
+				lost.Devices |= 1 << device
+			}
+			rank++
+		}
+		if lost.Devices != 0 {
+			gone = append(gone, lost)
 		}
 	}
-	return j.wanted() && !slices.Equal(j.run.Names, b.devicesOf(j.seats))
+	return gone
 }
 
 func (b *Backend) await(id keeper.Identity, gone chan<- float64) {

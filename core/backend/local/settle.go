@@ -35,11 +35,8 @@ func (b *Backend) settle(now float64) error {
 	}
 	var starting []*job
 	for _, j := range b.jobs {
-		switch {
-		case !j.due():
-		case j.waitsToRetry(now):
-			b.unsettled = true
-		case held.fits(j, j.seats):
+		b.unsettled = b.unsettled || j.decided > b.journal.Rounds() // it continues on fewer devices when that is recorded
+		if j.due(b.journal.Rounds()) && held.fits(j, j.seats) {
 			held.add(j, b.devicesOf(j.seats))
 			starting = append(starting, j)
 		}
@@ -116,9 +113,6 @@ func (b *Backend) hangsAt(j *job) float64 {
 func (b *Backend) patienceEnds(now float64) float64 {
 	by := math.Inf(1)
 	for _, j := range b.jobs {
-		if at := j.retries(); at > now {
-			by = min(by, at)
-		}
 		if j.live() {
 			by = min(by, b.hangsAt(j))
 			if j.checkpointBy > now {
@@ -202,13 +196,12 @@ func (b *Backend) ran(j *job) {
 			b.events = append(b.events, j.progressed(at))
 		}
 	case e.Outcome == keeper.Lost && j.run.Lost >= mostLost:
-		b.failed(j, fmt.Sprintf("its keeper was killed %d times in a row", j.run.Lost), at)
+		b.failed(j, j.tallyOf(core.CauseExited), failure{cause: core.CauseExited, why: fmt.Sprintf("its keeper was killed %d times in a row", j.run.Lost), at: at})
 	case e.Outcome == keeper.Failed:
-		b.failed(j, e.Reason, at)
+		b.loses(j, &e, at)
 	default:
-		j.leave(at)
 		why := interruptions[e.Outcome]
-		b.interrupt(j, why.cause, why.text, at)
+		b.lost(j, nil, failure{cause: why.cause, why: why.text, at: at})
 	}
 }
 

@@ -37,17 +37,19 @@ var buckets = append(journal.Buckets(), runsBucket)
 type run struct {
 	Number   int // 1 for the first
 	Round    int // that decided the seats
-	Failures int // of earlier runs
+	Failures int // of runs so far, by their own exit
 	Lost     int // earlier runs in a row whose keepers did not say how they ended
 
-	// RetrySeconds is when the next run may begin, of one that failed and is repeated after a wait: Failures counts it, and Why,
-	// BeganSeconds and From are those of the next one, with the moment of the failure.
-	RetrySeconds float64 `json:",omitempty"`
-	// Waited says that the run was started after such a wait, and FailedSeconds when the one before had failed.
-	Waited        bool    `json:",omitempty"`
-	FailedSeconds float64 `json:",omitempty"`
+	Losses    int `json:",omitempty"` // runs so far that lost a node, a device or a keeper, where there is a bound on them
+	Unstarted int `json:",omitempty"` // runs so far that could not be started, where there is a bound on them
+	Shrunk    int `json:",omitempty"` // times that it continued with the replicas that were left when others were killed
 
-	// Of a run in the place of one that failed: why it was started, when, and with what progress.
+	// RetrySeconds is when the job may be tried again, of one that failed, in seconds of the run.
+	RetrySeconds float64 `json:",omitempty"`
+	// Counted is the round that decided the seats of the last run whose end is counted above; 0 for none.
+	Counted int `json:",omitempty"`
+
+	// Of a run that an older scheduler started in the place of one that failed: why, when, and with what progress.
 	Why                string   `json:",omitempty"`
 	BeganSeconds, From float64  `json:",omitempty"`
 	Devices            []int    `json:",omitempty"` // by number, from a scheduler whose devices never changed

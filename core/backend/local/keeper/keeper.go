@@ -78,6 +78,10 @@ type Exit struct {
 	Reason   string   `json:",omitempty"` // why it failed, in a sentence; empty otherwise
 	Codes    []int    // by rank; 128 + the signal for a replica that one ended, -1 for one that did not run
 	Warnings []string `json:",omitempty"` // what else is worth knowing
+	// Failed are the ranks of the replicas that ended a run which failed: the first one, and those that were killed together with it. None from an older keeper.
+	Failed []int `json:",omitempty"`
+	// Killed says that these were ended by signals of others, and did not fail by themselves.
+	Killed bool `json:",omitempty"`
 }
 
 // reserve is room on disk for the final report of a keeper, which a full disk would silence otherwise. The report is written over
@@ -87,7 +91,7 @@ type reserve struct{ path string }
 
 const reserved = ".reserve"
 
-// The room for a final report without its codes, of which each takes up to longestCode characters. The texts in it are cut to
+// The room for a final report without its codes and ranks, of which each takes up to longestCode characters. The texts in it are cut to
 // longestText characters, which JSON may make longer.
 const (
 	roomForTexts = 16 << 10
@@ -102,7 +106,7 @@ func newReserve(path string, replicas int) (reserve, error) {
 	if err != nil {
 		return r, err
 	}
-	_, err = f.Write(make([]byte, roomForTexts+longestCode*replicas))
+	_, err = f.Write(make([]byte, roomForTexts+2*longestCode*replicas))
 	return r, errors.Join(err, f.Close())
 }
 

@@ -173,16 +173,31 @@ func awaitEnd(pid int) {
 	}
 }
 
-func (g *gang) collect(rank int) (code int, reason string) {
+func (g *gang) collect(rank int) ending {
 	c := g.commands[rank]
 	_ = c.Wait() // ProcessState says how it went
-	if code = exitCode(c.ProcessState); code == 0 {
-		return 0, ""
+	code := exitCode(c.ProcessState)
+	switch {
+	case code == 0:
+		return ending{}
+	case g.limits.exceeded(rank):
+		return ending{code: code, reason: fmt.Sprintf("replica %d exceeded its memory limit of %d MB", rank, g.orders.MemoryBytes/bytesInMB)}
 	}
-	if g.limits.exceeded(rank) {
-		return code, fmt.Sprintf("replica %d exceeded its memory limit of %d MB", rank, g.orders.MemoryBytes/bytesInMB)
+	return ending{code, fmt.Sprintf("replica %d exited with %d%s", rank, code, signalOf(code)), stoppedBy(c.ProcessState)}
+}
+
+// stoppedBy is the signal that ended a process, if it is one by which processes are stopped and not one for a fault of their own; 0 for none.
+func stoppedBy(s *os.ProcessState) syscall.Signal {
+	status, ok := s.Sys().(syscall.WaitStatus)
+	if !ok || !status.Signaled() {
+		return 0
 	}
-	return code, fmt.Sprintf("replica %d exited with %d%s", rank, code, signalOf(code))
+	switch signal := status.Signal(); signal {
+	case syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
+		return signal
+	default:
+		return 0
+	}
 }
 
 func (g *gang) agentAsked() bool {

@@ -220,7 +220,7 @@ func TestDiskIsFull(t *testing.T) {
 		want   Exit
 	}{
 		"job fills it and ends well": {false, fill + "head -c 1000000 /dev/zero", Exit{Outcome: Finished, Codes: []int{0}}},
-		"job fills it and fails":     {false, fill + "head -c 1000000 /dev/zero; exit 7", Exit{Outcome: Failed, Reason: "replica 0 exited with 7", Codes: []int{7}}},
+		"job fills it and fails":     {false, fill + "head -c 1000000 /dev/zero; exit 7", Exit{Outcome: Failed, Reason: "replica 0 exited with 7", Codes: []int{7}, Failed: []int{0}}},
 		"output fills it":            {false, "head -c 3000000 /dev/zero", Exit{Outcome: Finished, Codes: []int{0}}},
 		"job makes room":             {true, "head -c 1000000 /dev/zero; rm " + testdisk.Filling, Exit{Outcome: Finished, Codes: []int{0}}},
 	}
@@ -266,7 +266,7 @@ func TestTheFinalReportFitsItsReserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("\x01", 10000) // six characters each in JSON
-	if err := r.become(path, Exit{Failed, long, slices.Repeat([]int{137}, replicas), slices.Repeat([]string{long}, 10)}); err != nil {
+	if err := r.become(path, Exit{Failed, long, slices.Repeat([]int{137}, replicas), slices.Repeat([]string{long}, 10), slices.Repeat([]int{1000}, replicas), true}); err != nil {
 		t.Fatal(err)
 	}
 	after, err := os.Stat(path)

@@ -83,18 +83,18 @@ func TestMemoryLimit(t *testing.T) {
 		"within": {"head -c 1000000 /dev/zero | tail > /dev/null", Exit{Outcome: Finished, Codes: []int{0, 0}}},
 		"a replica exceeds it": {
 			"[ $RANK = 1 ] && exec tail /dev/zero; exec sleep 60",
-			Exit{Outcome: Failed, Reason: "replica 1 exceeded its memory limit of 64 MB", Codes: []int{143, 137}},
+			Exit{Outcome: Failed, Reason: "replica 1 exceeded its memory limit of 64 MB", Codes: []int{143, 137}, Failed: []int{1}},
 		},
 		"a child of a replica exceeds it": {
 			"[ $RANK = 1 ] && { tail /dev/zero; exit 5; }; exec sleep 60",
-			Exit{Outcome: Failed, Reason: "replica 1 exceeded its memory limit of 64 MB", Codes: []int{143, 5}},
+			Exit{Outcome: Failed, Reason: "replica 1 exceeded its memory limit of 64 MB", Codes: []int{143, 5}, Failed: []int{1}},
 		},
 		"a child exceeds it, and the replica does without": {
 			"tail /dev/zero; exit 0", Exit{Outcome: Finished, Codes: []int{0, 0}},
 		},
 		"a replica is killed by others": {
 			"[ $RANK = 1 ] && kill -9 $$; exec sleep 60",
-			Exit{Outcome: Failed, Reason: "replica 1 exited with 137 (SIGKILL)", Codes: []int{143, 137}},
+			Exit{Outcome: Failed, Reason: "replica 1 exited with 137 (SIGKILL)", Codes: []int{143, 137}, Failed: []int{1}, Killed: true},
 		},
 	}
 	for name, tc := range cases {

@@ -11,8 +11,8 @@ type replicas interface {
 	start(rank int) error
 	// next waits for the next occurrence.
 	next() occurrence
-	// collect returns the exit code of a replica that has ended, and why it failed. The process is nobody's from then on.
-	collect(rank int) (code int, reason string)
+	// collect returns how a replica ended. The process is nobody's from then on.
+	collect(rank int) ending
 	// working reports whether a replica that was started has not ended yet.
 	working(rank int) bool
 	// signal sends a signal to the process group of a replica that was not collected.
@@ -21,6 +21,13 @@ type replicas interface {
 	agentAsked() bool
 	// beginGrace begins a grace period, in the place of any before. When it is over, next returns it.
 	beginGrace()
+}
+
+// ending is how a replica ended.
+type ending struct {
+	code   int            // exit code; 128 + the signal for one that a signal ended
+	reason string         // why it failed, in a sentence
+	signal syscall.Signal // that ended it, if that is one by which processes are stopped; 0 for none
 }
 
 // occurrence is what a keeper waits for: the end of a replica, or else an event.
@@ -44,6 +51,7 @@ func supervise(r replicas, codes []int) Exit {
 	s := &supervisor{replicas: r, left: map[int]bool{}, exit: Exit{Outcome: Finished, Codes: codes}}
 	for rank := range codes {
 		if err := r.start(rank); err != nil {
+			s.exit.Failed = []int{rank}
 			s.handle(startFailed, fmt.Sprintf("start replica %d: %v", rank, err))
 			break
 		}
@@ -71,13 +79,24 @@ func (s *supervisor) checkAgent() {
 // collect handles the end of a replica.
 func (s *supervisor) collect(rank int) {
 	s.checkAgent()
-	code, reason := s.replicas.collect(rank)
-	s.exit.Codes[rank] = code
+	end := s.replicas.collect(rank)
+	s.exit.Codes[rank] = end.code
 	delete(s.left, rank)
-	if code == 0 {
+	if end.code == 0 {
 		s.handle(replicaCompleted, "")
-	} else {
-		s.handle(replicaFailed, reason)
+		return
+	}
+	s.blame(rank, end.signal)
+	s.handle(replicaFailed, end.reason)
+}
+
+// blame notes that a replica failed, if that ends the run, or if others killed it while the run ends for that: nobody here sent SIGKILL yet.
+func (s *supervisor) blame(rank int, signal syscall.Signal) {
+	switch {
+	case s.phase == running:
+		s.exit.Failed, s.exit.Killed = []int{rank}, signal != 0
+	case s.phase == stopping && s.exit.Killed && signal == syscall.SIGKILL:
+		s.exit.Failed = append(s.exit.Failed, rank)
 	}
 }
 

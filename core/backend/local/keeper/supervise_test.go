@@ -88,6 +88,8 @@ type simulatedProcess struct {
 	stubborn  bool // does not heed SIGTERM
 	alive     bool
 	code      int // of the end
+	ended     syscall.Signal
+	foreign   bool // others killed it
 	reported  bool
 	collected bool
 	signals   []syscall.Signal
@@ -128,7 +130,10 @@ func (s *simulated) next() occurrence {
 		for rank, p := range s.processes {
 			if p != nil && p.alive {
 				all = append(all, possible{fmt.Sprintf("replica %d exits", rank), func() (occurrence, bool) {
-					p.alive, p.code = false, rapid.SampledFrom([]int{0, 0, 1, 75}).Draw(s.t, "code")
+					p.alive, p.code = false, rapid.SampledFrom([]int{0, 0, 1, 75, 137}).Draw(s.t, "code")
+					if p.code == 137 {
+						p.ended, p.foreign = syscall.SIGKILL, true
+					}
 					return occurrence{}, false
 				}})
 			} else if p != nil && !p.reported {
@@ -167,13 +172,13 @@ func (s *simulated) anyAlive() bool {
 	return slices.ContainsFunc(s.processes, func(p *simulatedProcess) bool { return p != nil && p.alive })
 }
 
-func (s *simulated) collect(rank int) (int, string) {
+func (s *simulated) collect(rank int) ending {
 	p := s.processes[rank]
 	if p == nil || !p.reported || p.collected {
 		s.t.Fatalf("replica %d is collected, which has not ended", rank)
 	}
 	p.collected = true
-	return p.code, "a reason"
+	return ending{p.code, "a reason", p.ended}
 }
 
 func (s *simulated) working(rank int) bool {
@@ -186,7 +191,7 @@ func (s *simulated) signal(rank int, sig syscall.Signal) {
 	p := s.processes[rank]
 	p.signals = append(p.signals, sig)
 	if p.alive && (sig == syscall.SIGKILL || !p.stubborn) {
-		p.alive, p.code = false, 128+int(sig)
+		p.alive, p.code, p.ended = false, 128+int(sig), sig
 	}
 }
 
@@ -233,6 +238,14 @@ func TestAnySequence(t *testing.T) {
 		possible := map[Outcome]bool{Finished: !failed && !s.asked, Stopped: s.asked || s.ordered, Failed: failed}
 		if !possible[e.Outcome] {
 			t.Errorf("outcome %s of codes %v; asked %v, ordered %v", e.Outcome, codes, s.asked, s.ordered)
+		}
+		for _, rank := range e.Failed {
+			if p := s.processes[rank]; p != nil && p.code == 0 || e.Killed && !p.foreign {
+				t.Errorf("replica %d is said to have failed, killed %v: %+v", rank, e.Killed, p)
+			}
+		}
+		if e.Outcome == Failed && len(e.Failed) == 0 {
+			t.Errorf("nobody is said to have failed: %+v", e)
 		}
 		if (e.Outcome == Failed) != (e.Reason != "") {
 			t.Errorf("outcome %s for the reason %q", e.Outcome, e.Reason)
@@ -285,9 +298,9 @@ func (p *patient) next() occurrence {
 	return occurrence{event: graceOver}
 }
 
-func (p *patient) collect(int) (int, string) {
+func (p *patient) collect(int) ending {
 	p.collected = true
-	return 137, "killed"
+	return ending{137, "killed", syscall.SIGKILL}
 }
 
 func (p *patient) working(int) bool { return !p.killed }
