@@ -29,8 +29,10 @@ func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
 		if j == nil {
 			return fmt.Errorf("%v job %d, which was never submitted", changes[i].Action, changes[i].Job)
 		}
+		had := b.holds[j.uid]
 		decided := b.decide(j, &changes[i])
 		b.unsplit(j)
+		b.keepOut(j, had)
 		switch {
 		case !decided:
 		case changes[i].Action == core.Start:
@@ -122,6 +124,8 @@ func (b *Backend) repeats(d *trainingjob.Decision, c *core.Change) bool {
 func (b *Backend) decideSeats(j *job, next *trainingjob.Decision, c *core.Change) {
 	j.withheld = true
 	next.Stop = false
+	before := j.seats
+	reason, message, trouble := b.whyLeft(j, c)
 	stays := c.Action == core.Move && b.resize(j, next, c)
 	if !stays {
 		j.leaves(next)
@@ -133,6 +137,10 @@ func (b *Backend) decideSeats(j *job, next *trainingjob.Decision, c *core.Change
 	j.account.hold(core.Replicas(c.Seats), b.now)
 	b.hold(j, c.Seats)
 	j.status.Replicas = core.Replicas(c.Seats)
+	left := slices.ContainsFunc(before, func(s gang.Seat) bool { return !slices.Contains(j.seats, s) })
+	if left && (!stays || trouble || j.adopts != nil) {
+		j.status.Interrupt(reason, message, j.generation, b.clock.Now())
+	}
 	if stays {
 		return
 	}
@@ -149,7 +157,8 @@ func (b *Backend) decideStop(j *job, next *trainingjob.Decision, c *core.Change)
 	b.leave(j)
 	j.account.preemptions++
 	b.reportStopped(j, c)
-	b.stop(j, next, b.now, trainingjob.Waiting, c.Reason.String(), "")
+	reason, message, _ := b.whyLeft(j, c)
+	b.stop(j, next, b.now, trainingjob.Waiting, reason, message)
 	if c.Reason == core.Suspended {
 		j.account.preemptions--
 		j.status.State = trainingjob.Suspended
@@ -168,6 +177,9 @@ func (b *Backend) own(d *trainingjob.Decision) {
 
 // stop makes a decision one to have no devices.
 func (b *Backend) stop(j *job, d *trainingjob.Decision, at float64, state trainingjob.State, reason, message string) {
+	if len(j.seats) > 0 && !state.Ended() {
+		j.status.Interrupt(camel(reason), message, j.generation, b.clock.Now())
+	}
 	d.Stop, d.Seats, d.Tuning, d.AtSeconds = true, nil, nil, at
 	j.seats = nil
 	b.fits.lookAt(j.uid)
@@ -181,6 +193,24 @@ func (b *Backend) stop(j *job, d *trainingjob.Decision, at float64, state traini
 	j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, camel(reason), message, j.generation, b.clock.Now())
 	if state.Ended() {
 		j.status.SetCondition(trainingjob.ConditionFinished, metav1.ConditionTrue, camel(reason), message, j.generation, b.clock.Now())
+	}
+}
+
+// whyLeft is why a job leaves devices that it has, and whether that is trouble with them.
+func (b *Backend) whyLeft(j *job, c *core.Change) (reason, message string, trouble bool) {
+	for _, s := range b.holds[j.uid] {
+		if reason, message = b.nodes.unfit(b.nodes.told[s.Node], s.Devices, b.world.node); reason != "" {
+			return reason, message, true
+		}
+	}
+	message = "decided by " + c.By
+	switch {
+	case c.Action == core.Move:
+		return "Moved", message, false
+	case c.Reason == core.Suspended:
+		return camel(c.Reason.String()), "its owner holds it back", false
+	default:
+		return camel(c.Reason.String()), message, false
 	}
 }
 

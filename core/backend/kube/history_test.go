@@ -38,6 +38,7 @@ type history struct {
 	leaders    []succession
 	decisions  []time.Time // when one was seen
 	events     int
+	left       map[string]bool // nodes that are gone
 	problems   []string
 	longestGap time.Duration // of a gang of which some were bound and some not
 }
@@ -52,6 +53,7 @@ type story struct {
 	bound           map[int64]map[string]types.UID // pods that were bound, by run and member
 	succeeded       map[int64]int                  // pods, by run
 	members         map[int64]int                  // of the decision, by run
+	over            map[int64]string               // runs that ended by themselves, and how
 	partial         time.Time                      // since when a part of the gang is bound; zero for never
 	wants           int                            // members of the decision
 	said            []string                       // what its status said, one after the other
@@ -69,7 +71,7 @@ type succession struct {
 func (r *rig) record(capacity map[string]int) *history {
 	r.Helper()
 	h := &history{
-		rig: r, capacity: capacity, began: realClock{}.Now(), pods: map[types.UID]*corev1.Pod{}, lives: map[types.UID][]string{}, devices: map[string]types.UID{}, jobs: map[types.UID]*story{},
+		rig: r, capacity: capacity, began: realClock{}.Now(), pods: map[types.UID]*corev1.Pod{}, lives: map[types.UID][]string{}, devices: map[string]types.UID{}, jobs: map[types.UID]*story{}, left: map[string]bool{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
@@ -152,7 +154,7 @@ func final(p *corev1.Pod) bool {
 
 func (h *history) of(uid types.UID) *story {
 	if h.jobs[uid] == nil {
-		h.jobs[uid] = &story{bound: map[int64]map[string]types.UID{}, succeeded: map[int64]int{}, members: map[int64]int{}}
+		h.jobs[uid] = &story{bound: map[int64]map[string]types.UID{}, succeeded: map[int64]int{}, members: map[int64]int{}, over: map[int64]string{}}
 	}
 	return h.jobs[uid]
 }
@@ -206,6 +208,7 @@ func (h *history) pod(p *corev1.Pod, gone bool) {
 		}
 		j.bound[run][member] = p.UID
 	}
+	h.ranAgain(j, p, run, holds, gone)
 	if holds {
 		for _, other := range h.pods {
 			if o := metav1.GetControllerOfNoCopy(other); o != nil && o.UID == owner.UID && other.Labels[gang.RunLabel] != p.Labels[gang.RunLabel] && other.Spec.NodeName != "" && !final(other) {
@@ -228,6 +231,33 @@ func (h *history) pod(p *corev1.Pod, gone bool) {
 	h.gap(j, run)
 }
 
+// ranAgain complains about a pod of a run that begins after another had ended by itself, and about the pod of an ended job that is
+// deleted.
+func (h *history) ranAgain(j *story, p *corev1.Pod, run int64, holds, gone bool) {
+	byItself := p.DeletionTimestamp == nil && final(p) &&
+		!slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
+
+	if byItself && j.members[run] == 1 && len(p.Status.ContainerStatuses) > 0 {
+		j.over[run] = describe(p)
+	}
+	for before, how := range j.over {
+		if holds && before < run {
+			h.wrong("job %s runs again in run %d, and ended by itself in run %d: %s", j.name, run, before, how)
+		}
+	}
+	if gone && final(p) && j.state.Ended() && !j.gone && j.over[run] != "" && !h.left[p.Spec.NodeName] {
+		h.wrong("pod %s of the ended job %s is deleted", p.Name, j.name)
+	}
+}
+
+// grow takes in that a node joined in the place of another, which is gone, and with it its pods.
+func (h *history) grow(node string, devices int, gone string) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.capacity[node] = devices
+	h.left[gone] = true
+}
+
 // gap measures for how long a part of a gang is bound, and not all of it.
 func (h *history) gap(j *story, run int64) {
 	count := len(j.bound[run])
@@ -247,7 +277,7 @@ func (h *history) job(t *trainingjob.TrainingJob, gone bool) {
 	defer h.mutex.Unlock()
 	h.events++
 	j := h.of(t.UID)
-	if j.name, j.namespace, j.gone = t.Name, t.Namespace, gone; gone || t.DeletionTimestamp != nil {
+	if j.name, j.namespace, j.gone = t.Name, t.Namespace, gone || t.DeletionTimestamp != nil; gone || t.DeletionTimestamp != nil {
 		j.seats = nil
 		return
 	}
