@@ -20,6 +20,11 @@ import (
 // That a job has its devices no longer is written before who has them now: who takes over in between would else find a device in
 // two decisions, and could not know which of them is true.
 func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
+	if b.startsReleased(changes) {
+		if err := b.writeReleased(ctx); err != nil {
+			return err
+		}
+	}
 	var moved, started []*job
 	for i := range changes {
 		j := b.job(changes[i].Job)
@@ -43,17 +48,66 @@ func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
 			b.released[j.uid] = j
 		}
 	}
-	released := slices.Collect(maps.Values(b.released))
-	if err := b.writeInOrder(ctx, released, moved, started); err != nil {
+	if err := b.writeReleased(ctx); err != nil {
 		return err
 	}
-	clear(b.released)
+	if err := b.writeInOrder(ctx, append(inTurn(moved), started)...); err != nil {
+		return err
+	}
 	for i := range changes {
 		if (changes[i].Action == core.Discard || changes[i].Action == core.Finish) && b.job(changes[i].Job) != nil {
 			b.byID[changes[i].Job] = nil // and nothing is told of it
 		}
 	}
 	return nil
+}
+
+// startsReleased reports whether a job gets devices of which it is not written yet that it lost others, or that it had none that are
+// there when another began to lead.
+func (b *Backend) startsReleased(changes []core.Change) bool {
+	return slices.ContainsFunc(changes, func(c core.Change) bool {
+		j := b.job(c.Job)
+		return j != nil && (c.Action == core.Start || c.Action == core.Move) && b.released[j.uid] != nil
+	})
+}
+
+// writeReleased writes of all jobs that have their devices no longer that it is so.
+func (b *Backend) writeReleased(ctx context.Context) error {
+	if err := b.writeInOrder(ctx, slices.Collect(maps.Values(b.released))); err != nil {
+		return err
+	}
+	clear(b.released)
+	return nil
+}
+
+// inTurn parts jobs that move: those of one list have no device any more, once they are written, that one of a later list is to have.
+// Those that move in a circle are one list: who takes over in between stops all of them but one.
+func inTurn(moved []*job) (lists [][]*job) {
+	for len(moved) > 0 {
+		var now, later []*job
+		for _, j := range moved {
+			if slices.ContainsFunc(moved, func(other *job) bool { return other != j && j.follow(other) }) {
+				later = append(later, j)
+			} else {
+				now = append(now, j)
+			}
+		}
+		if len(now) == 0 {
+			now, later = later, nil
+		}
+		lists, moved = append(lists, now), later
+	}
+	return lists
+}
+
+// follow reports whether a job is to have devices that another one has by what is written.
+func (j *job) follow(other *job) bool {
+	j.mutex.Lock()
+	seats := slices.Clone(j.seats)
+	j.mutex.Unlock()
+	other.mutex.Lock()
+	defer other.mutex.Unlock()
+	return !other.deleted && overlap(seats, other.writtenSeats())
 }
 
 // writeInOrder writes the statuses of jobs, those of one list after those of the list before.

@@ -281,6 +281,7 @@ func (b *Backend) narrow(j *job, left []gang.Seat, now float64, cause core.Cause
 	next.World++
 	j.losing, j.resizing, j.seats = true, true, left
 	b.hold(j, seats)
+	b.released[j.uid] = j
 	j.status.Decision, j.status.Replicas, j.status.Progress, j.dirty = &next, count, a.entry(), true
 	if j.started {
 		j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionTrue, camel(reason), message, j.generation, b.clock.Now())
