@@ -211,6 +211,7 @@ func (b *Backend) heldBy(j *job, now float64) *core.Held {
 	if s := d.Stopped; s != nil {
 		j.past = gang.Past{Run: s.Run, Pods: s.Pods}
 	}
+	j.driven = d.Run
 	h := &core.Held{
 		FirstStart: j.account.firstStart, LastChange: j.account.lastChange, Executed: j.account.executed, Attained: j.account.attained,
 		Restarts: j.account.restarts, Preemptions: j.account.preemptions, Tuning: tuningFrom(d.Tuning),

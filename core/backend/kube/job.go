@@ -65,6 +65,7 @@ type job struct {
 	template   corev1.PodTemplateSpec
 	agent      gang.Agent
 	past       gang.Past // the last run that was told to stop
+	driven     int64     // the last run whose pods were driven
 	overtook   gang.End  // how that had ended; the zero value if it had not
 	seats      []gang.Seat
 	state      gang.State // of the decision with stateOf

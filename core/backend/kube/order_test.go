@@ -71,3 +71,17 @@ func TestMovesInTurn(t *testing.T) {
 		}
 	}
 }
+
+// A run whose pods nobody has driven yet is none that may have ended: the one before it stays the one to look at.
+func TestRunsThatNeverBeganAreNotLookedAt(t *testing.T) {
+	t.Parallel()
+	j := &job{seats: []gang.Seat{{Node: "a"}, {Node: "b"}}, past: gang.Past{Run: 3, Pods: 1}, driven: 3}
+	next := trainingjob.Decision{Run: 4, Stopped: &trainingjob.Stopped{Run: 3, Pods: 1}}
+	if j.leaves(&next); j.past.Run != 3 || next.Stopped.Run != 3 {
+		t.Errorf("the run to look at is %+v, and %+v for the next scheduler, want run 3", j.past, next.Stopped)
+	}
+	j.keepState(decisionID{run: 4}, &gang.State{Phase: gang.Creating})
+	if j.leaves(&next); j.past != (gang.Past{Run: 4, Pods: 2}) || *next.Stopped != (trainingjob.Stopped{Run: 4, Pods: 2}) {
+		t.Errorf("the run to look at is %+v, and %+v for the next scheduler, want run 4", j.past, next.Stopped)
+	}
+}

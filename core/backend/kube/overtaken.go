@@ -5,9 +5,10 @@ import (
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
-// leaves notes that a decision ends the present run, if there is one, for this scheduler and for the next.
+// leaves notes that a decision ends the present run, if there is one, for this scheduler and for the next. Of a run whose pods nobody has
+// driven yet there is nothing to note: what the one before it came to is still to be seen.
 func (j *job) leaves(next *trainingjob.Decision) {
-	if len(j.seats) > 0 {
+	if len(j.seats) > 0 && j.driven == next.Run {
 		j.past = gang.Past{Run: next.Run, Pods: len(j.seats)}
 		next.Stopped = &trainingjob.Stopped{Run: next.Run, Pods: len(j.seats)}
 	}

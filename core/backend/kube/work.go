@@ -210,7 +210,7 @@ func (j *job) keepState(id decisionID, state *gang.State) (changed, over bool) {
 	}
 	changed = overtook || state.Phase != "" && (!j.seen || j.stateOf != id || !alike(&j.state, state))
 	if state.Phase != "" { // or nothing is known but that something went wrong
-		j.state, j.stateOf, j.seen = *state, id, true
+		j.state, j.stateOf, j.seen, j.driven = *state, id, true, id.run
 	}
 	return changed, state.Phase == gang.Gone && j.deleted
 }
