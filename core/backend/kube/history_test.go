@@ -39,6 +39,7 @@ type history struct {
 	decisions  []time.Time // when one was seen
 	events     int
 	left       map[string]bool // nodes that are gone
+	deletions  []deletion      // of pods that had ended by themselves
 	problems   []string
 	longestGap time.Duration // of a gang of which some were bound and some not
 }
@@ -50,6 +51,7 @@ type story struct {
 	run, epoch      int64
 	decision        decisionID
 	gone            bool
+	goneAt          string                         // resource version of its deletion; empty for none
 	bound           map[int64]map[string]types.UID // pods that were bound, by run and member
 	succeeded       map[int64]int                  // pods, by run
 	members         map[int64]int                  // of the decision, by run
@@ -58,6 +60,14 @@ type story struct {
 	wants           int                            // members of the decision
 	said            []string                       // what its status said, one after the other
 	seats           map[string]bool                // devices of the decision, by node and index
+}
+
+// deletion is that of a pod which had ended by itself.
+type deletion struct {
+	pod     *corev1.Pod
+	job     types.UID
+	version string // resource version at which it was to go
+	life    string // what was told of it
 }
 
 // succession is when a process held the lease for the first time.
@@ -208,11 +218,12 @@ func (h *history) pod(p *corev1.Pod, gone bool) {
 		}
 		j.bound[run][member] = p.UID
 	}
-	h.ranAgain(j, p, run, holds, gone)
+	h.ranAgain(j, p, run, holds)
+	h.deleted(j, owner.UID, was, p, run, gone)
 	if holds {
 		for _, other := range h.pods {
-			if o := metav1.GetControllerOfNoCopy(other); o != nil && o.UID == owner.UID && other.Labels[gang.RunLabel] != p.Labels[gang.RunLabel] && other.Spec.NodeName != "" && !final(other) {
-				h.wrong("job %s has pods of two runs: %s and %s", p.Labels[gang.JobLabel], p.Name, other.Name)
+			if o := metav1.GetControllerOfNoCopy(other); o != nil && o.UID == owner.UID && other.Labels[gang.RunLabel] != p.Labels[gang.RunLabel] && other.Spec.NodeName != "" && !final(other) && !h.left[other.Spec.NodeName] && !h.left[node] {
+				h.wrong("job %s has pods of two runs: %s and %s", p.Labels[gang.JobLabel], describe(p), describe(other))
 			}
 		}
 	}
@@ -231,12 +242,9 @@ func (h *history) pod(p *corev1.Pod, gone bool) {
 	h.gap(j, run)
 }
 
-// ranAgain complains about a pod of a run that begins after another had ended by itself, and about the pod of an ended job that is
-// deleted.
-func (h *history) ranAgain(j *story, p *corev1.Pod, run int64, holds, gone bool) {
-	byItself := p.DeletionTimestamp == nil && final(p) &&
-		!slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
-
+// ranAgain complains about a pod of a run that begins after another had ended by itself.
+func (h *history) ranAgain(j *story, p *corev1.Pod, run int64, holds bool) {
+	byItself := p.DeletionTimestamp == nil && final(p) && disruption(p) == ""
 	if byItself && j.members[run] == 1 && len(p.Status.ContainerStatuses) > 0 {
 		j.over[run] = describe(p)
 	}
@@ -245,17 +253,70 @@ func (h *history) ranAgain(j *story, p *corev1.Pod, run int64, holds, gone bool)
 			h.wrong("job %s runs again in run %d, and ended by itself in run %d: %s", j.name, run, before, how)
 		}
 	}
-	if gone && final(p) && j.state.Ended() && !j.gone && j.over[run] != "" && !h.left[p.Spec.NodeName] {
-		h.wrong("pod %s of the ended job %s is deleted", p.Name, j.name)
+}
+
+// disruption is why Kubernetes says that it ended a pod; empty where it did not.
+func disruption(p *corev1.Pod) string {
+	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
+	if i < 0 {
+		return ""
+	}
+	return p.Status.Conditions[i].Reason
+}
+
+// deleted notes the deletion of a pod that had ended by itself. Whether that was right is known when all is: pods and jobs come by two
+// watches, and the one may be far behind the other.
+func (h *history) deleted(j *story, job types.UID, was, p *corev1.Pod, run int64, gone bool) {
+	first := gone || p.DeletionTimestamp != nil
+	if !first || !final(p) || j.over[run] == "" || was != nil && was.DeletionTimestamp != nil {
+		return
+	}
+	h.deletions = append(h.deletions, deletion{p, job, p.ResourceVersion, strings.Join(h.lives[p.UID], "\n")})
+}
+
+// kept complains about the pods of ended jobs that were deleted before their job was. Those that Kubernetes deletes because of a taint,
+// and those of a node that is gone, nobody can keep.
+func (h *history) kept() {
+	for _, d := range h.deletions {
+		j := h.of(d.job)
+		if j.state.Ended() && (j.goneAt == "" || gang.Older(d.version, j.goneAt)) && !h.left[d.pod.Spec.NodeName] && disruption(d.pod) != "DeletionByTaintManager" {
+			h.wrong("pod %s of the ended job %s was deleted at %s, the job at %q:\n%s\n%s", d.pod.Name, j.name, d.version, j.goneAt, d.life, strings.Join(j.said, "\n"))
+		}
 	}
 }
 
-// grow takes in that a node joined in the place of another, which is gone, and with it its pods.
-func (h *history) grow(node string, devices int, gone string) {
+// catchUp waits until the history knows of all jobs that are deleted.
+func (h *history) catchUp() {
+	h.rig.Helper()
+	h.rig.await("the history knows which jobs are deleted", func() bool {
+		list, err := h.rig.admin.jobs.Of(h.rig.namespace).List(h.rig.Context(), metav1.ListOptions{})
+		if err != nil {
+			return false
+		}
+		h.mutex.Lock()
+		defer h.mutex.Unlock()
+		for uid, j := range h.jobs {
+			there := slices.ContainsFunc(list.Items, func(t trainingjob.TrainingJob) bool { return t.UID == uid })
+			if !there && !j.gone {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// grow takes in that a node is about to join: pods may be on it before whoever adds it knows that it is there.
+func (h *history) grow(node string, devices int) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	h.capacity[node] = devices
-	h.left[gone] = true
+}
+
+// leave takes in that a node is about to go, and with it its pods.
+func (h *history) leave(node string) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.left[node] = true
 }
 
 // gap measures for how long a part of a gang is bound, and not all of it.
@@ -278,7 +339,9 @@ func (h *history) job(t *trainingjob.TrainingJob, gone bool) {
 	h.events++
 	j := h.of(t.UID)
 	if j.name, j.namespace, j.gone = t.Name, t.Namespace, gone || t.DeletionTimestamp != nil; gone || t.DeletionTimestamp != nil {
-		j.seats = nil
+		if j.seats = nil; j.goneAt == "" {
+			j.goneAt = t.ResourceVersion
+		}
 		return
 	}
 	if j.state.Ended() && t.Status.State != j.state {
@@ -368,8 +431,10 @@ func (h *history) after(at time.Time) (succession, bool) {
 // verdict fails the test when anything was that must not be.
 func (h *history) verdict() {
 	h.rig.Helper()
+	h.catchUp()
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
+	h.kept()
 	for _, p := range h.problems {
 		h.rig.Error(p)
 	}

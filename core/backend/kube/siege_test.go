@@ -392,8 +392,9 @@ func (t *trouble) befall() {
 		t.crowd.moves.Add(1)
 		next := fmt.Sprintf("m%d", t.count)
 		t.nodes[which] = next
+		t.history.grow(t.rig.node(next), t.devices)
 		t.rig.addNode(next, t.devices)
-		t.history.grow(t.rig.node(next), t.devices, t.rig.node(name))
+		t.history.leave(t.rig.node(name))
 		if err := t.rig.admin.Nodes().Delete(context.Background(), t.rig.node(name), metav1.DeleteOptions{}); err != nil {
 			t.rig.Errorf("delete the node %s: %v", name, err)
 		}
