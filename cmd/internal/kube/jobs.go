@@ -76,9 +76,27 @@ func (c *Cluster) get(ctx context.Context, name string) (*trainingjob.TrainingJo
 	}
 	t, err := c.jobs.Of(c.namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && !nothingNamed(err) {
-		return nil, c.noJob(ctx, name)
+		return c.adopting(ctx, name)
 	}
 	return t, c.words(attempt, err)
+}
+
+// adopting finds a job by the name of the Job, pod or group whose pods it has, one that has not ended before others.
+func (c *Cluster) adopting(ctx context.Context, name string) (found *trainingjob.TrainingJob, err error) {
+	objects, err := c.list(ctx)
+	if err != nil {
+		return nil, c.words("list training jobs", err)
+	}
+	for i := range objects {
+		t := &objects[i]
+		if t.Spec.Adopts != nil && t.Spec.Adopts.Name == name && (found == nil || found.Status.State.Ended()) {
+			found = t
+		}
+	}
+	if found == nil {
+		return nil, c.unknown(name, objects)
+	}
+	return found, nil
 }
 
 func (c *Cluster) noJob(ctx context.Context, name string) error {
@@ -86,9 +104,16 @@ func (c *Cluster) noJob(ctx context.Context, name string) error {
 	if err != nil {
 		return c.words("list training jobs", err)
 	}
+	return c.unknown(name, objects)
+}
+
+func (c *Cluster) unknown(name string, objects []trainingjob.TrainingJob) error {
 	var names []string
 	for i := range objects {
 		names = append(names, objects[i].Name)
+		if a := objects[i].Spec.Adopts; a != nil {
+			names = append(names, a.Name)
+		}
 	}
 	return core.UnknownName("job", name, " in "+c.where(), names)
 }
@@ -109,7 +134,7 @@ func (c *Cluster) Cancel(ctx context.Context, name string) error {
 			Hint:    fmt.Sprintf("kubectl --namespace %s delete %s %s", t.Namespace, what, how),
 		}}
 	}
-	err = c.jobs.Of(c.namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &t.UID}})
+	err = c.jobs.Of(c.namespace).Delete(ctx, t.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &t.UID}})
 	if apierrors.IsNotFound(err) {
 		return nil // somebody else was faster
 	}
@@ -277,14 +302,16 @@ func history(t *trainingjob.TrainingJob) []*controlv1.Decision {
 			list = append(list, one)
 		}
 	}
-	for _, kind := range [...]string{trainingjob.ConditionRunning, trainingjob.ConditionDegraded, trainingjob.ConditionFinished} {
+	for _, kind := range [...]string{
+		trainingjob.ConditionInterrupted, trainingjob.ConditionRunning, trainingjob.ConditionDegraded, trainingjob.ConditionFinished,
+	} {
 		condition := t.Status.Condition(kind)
 		if condition == nil {
 			continue
 		}
 		one := verdict(condition.Reason, condition.Message)
 		one.AtSeconds = seconds(condition.LastTransitionTime.Time)
-		if decided-one.GetAtSeconds() < 1 { // conditions have whole seconds: what follows from a decision does not come before it
+		if kind != trainingjob.ConditionInterrupted && decided-one.GetAtSeconds() < 1 { // conditions have whole seconds: what follows from a decision does not come before it
 			one.AtSeconds = max(one.GetAtSeconds(), decided)
 		}
 		if nameCondition(one, condition, t.Status.State) {
@@ -312,6 +339,8 @@ func decisionOf(t *trainingjob.TrainingJob, d *trainingjob.Decision) *controlv1.
 // nameCondition names what a condition of a job in a state says; false for nothing.
 func nameCondition(one *controlv1.Decision, c *metav1.Condition, state trainingjob.State) bool {
 	switch yes := c.Status == metav1.ConditionTrue; {
+	case c.Type == trainingjob.ConditionInterrupted && yes:
+		one.What = core.JobInterrupted.String()
 	case c.Type == trainingjob.ConditionRunning && yes:
 		one.What, one.Reason = core.JobStarted.String(), ""
 	case c.Type == trainingjob.ConditionRunning && waits(state):

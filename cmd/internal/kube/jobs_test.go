@@ -71,6 +71,16 @@ func TestJob(t *testing.T) {
 			map[string]any{"state": "waiting", "reason": "NodeLost", "message": "node a is gone", "first": 100.0, "held": 0},
 			[]string{"job_submitted 0", "start 100", "stop 160 in 9", "defer 160 NodeLost node a is gone"},
 		},
+		"it was moved, and runs again": {
+			made(func(t *trainingjob.TrainingJob) {
+				gave(t, trainingjob.Decision{Run: 2, Round: 9, AtSeconds: 460, Seats: seats[:1]})
+				t.Status.State = trainingjob.Running
+				t.Status.Interrupt("NodeDrained", "the node b is being drained", 1, at(159))
+				t.Status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionTrue, "Running", "all 1 pods run", 1, at(161))
+			}),
+			map[string]any{"state": "running"},
+			[]string{"job_submitted 0", "start 100", "job_interrupted 159 NodeDrained the node b is being drained", "start 160 in 9", "job_started 161 all 1 pods run"},
+		},
 		"it runs": {
 			made(func(t *trainingjob.TrainingJob) {
 				gave(t, trainingjob.Decision{Run: 1, Round: 3, AtSeconds: 400, Seats: seats, By: "placement/packed"})
@@ -216,13 +226,20 @@ func TestNodeHealth(t *testing.T) {
 		change func(*corev1.Node)
 		want   string
 	}{
-		"ready":      {func(*corev1.Node) {}, "ready"},
-		"silent":     {func(n *corev1.Node) { n.Status.Conditions = nil }, "down"},
-		"unknown":    {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, "down"},
-		"cordoned":   {func(n *corev1.Node) { n.Spec.Unschedulable = true }, "draining"},
-		"being gone": {func(n *corev1.Node) { n.DeletionTimestamp = new(metav1.Time) }, "draining"},
+		"ready":    {func(*corev1.Node) {}, "ready"},
+		"silent":   {func(n *corev1.Node) { n.Status.Conditions = nil }, "down"},
+		"unknown":  {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, "down"},
+		"cordoned": {func(n *corev1.Node) { n.Spec.Unschedulable = true }, "cordoned"},
+		"drained": {func(n *corev1.Node) {
+			n.Spec.Unschedulable, n.Annotations = true, map[string]string{"quartet.sched/drain": "true"}
+		}, "draining"},
+		"uncordoned since it was drained": {func(n *corev1.Node) { n.Annotations = map[string]string{"quartet.sched/drain": "true"} }, "ready"},
+		"being gone":                      {func(n *corev1.Node) { n.DeletionTimestamp = new(metav1.Time) }, "draining"},
 		"tainted": {func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
+		}, "cordoned"},
+		"to be left": {func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoExecute}}
 		}, "draining"},
 		"ours": {func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: "quartet.sched/nodes", Effect: corev1.TaintEffectNoSchedule}}

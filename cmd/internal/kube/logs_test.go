@@ -286,3 +286,36 @@ func TestCancelOfOthers(t *testing.T) {
 		})
 	}
 }
+
+// listing is an API server with jobs of two Jobs of one name, the first of which has ended, and with one of its own.
+type listing struct{}
+
+func (listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if !strings.HasSuffix(r.URL.Path, "/trainingjobs") {
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Message: "trainingjobs.quartet.sched \"x\" not found", Details: &metav1.StatusDetails{Name: "x"}})
+		return
+	}
+	mirror := func(name string, state trainingjob.State) trainingjob.TrainingJob {
+		return *made(func(t *trainingjob.TrainingJob) {
+			t.Name, t.Status.State = name, state
+			t.Spec.Adopts = &trainingjob.Adopts{APIVersion: "batch/v1", Kind: gang.JobUnit, Name: "nightly", UID: "x"}
+		})
+	}
+	_ = json.NewEncoder(w).Encode(trainingjob.TrainingJobList{Items: []trainingjob.TrainingJob{
+		mirror("nightly-bcdfg", trainingjob.Failed), mirror("nightly-hjklm", trainingjob.Running), *made(func(*trainingjob.TrainingJob) {}),
+	}})
+}
+
+// A job is found by the name of the Job whose pods it has.
+func TestDescribeByTheNameOfAJob(t *testing.T) {
+	c := opened(t, listing{})
+	d, err := c.Describe(t.Context(), "nightly")
+	if err != nil || d.GetJob().GetName() != "nightly-hjklm" {
+		t.Errorf("got %v, %v; want the one that runs", d.GetJob().GetName(), err)
+	}
+	if _, err = c.Describe(t.Context(), "nightl"); err == nil || !strings.Contains(err.Error(), "nightly") {
+		t.Errorf("got %v, want to be asked whether nightly was meant", err)
+	}
+}

@@ -103,31 +103,37 @@ func healthOf(n *corev1.Node) string {
 	switch {
 	case !ready:
 		return core.Down.String()
-	case n.Spec.Unschedulable || n.DeletionTimestamp != nil || len(taintsOf(n)) > 0:
+	case n.DeletionTimestamp != nil || n.Spec.Unschedulable && n.Annotations[gang.DrainAnnotation] == "true" ||
+		len(taintsOf(n, corev1.TaintEffectNoExecute)) > 0:
 		return core.Draining.String()
+	case n.Spec.Unschedulable || len(taintsOf(n, corev1.TaintEffectNoSchedule)) > 0:
+		return closed
 	default:
 		return core.Ready.String()
 	}
 }
 
-// taintsOf are the taints by which a node is kept from jobs, unless the config of the scheduler tolerates them.
-func taintsOf(n *corev1.Node) (keys []string) {
+// closed is the health of a node that takes no new jobs, and keeps those that it has.
+const closed = "cordoned"
+
+// taintsOf are the taints of some effects by which a node is kept from jobs, unless the config of the scheduler tolerates them.
+func taintsOf(n *corev1.Node, effects ...corev1.TaintEffect) (keys []string) {
 	for _, t := range n.Spec.Taints {
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && t.Key != corev1.TaintNodeUnschedulable && t.Key != gang.NodesTaint {
+		if slices.Contains(effects, t.Effect) && t.Key != corev1.TaintNodeUnschedulable && t.Key != gang.NodesTaint {
 			keys = append(keys, t.Key)
 		}
 	}
 	return keys
 }
 
-// SetHealth cordons a node, or uncordons it.
+// SetHealth cordons a node and has its jobs moved, or ends that.
 func (c *Cluster) SetHealth(ctx context.Context, name string, h core.Health) error {
 	drain := h != core.Ready
-	attempt := fmt.Sprintf("undrain node %q", name)
+	attempt, annotation := fmt.Sprintf("undrain node %q", name), "null"
 	if drain {
-		attempt = fmt.Sprintf("drain node %q", name)
+		attempt, annotation = fmt.Sprintf("drain node %q", name), `"true"`
 	}
-	patch := fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, drain)
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}},"spec":{"unschedulable":%t}}`, gang.DrainAnnotation, annotation, drain)
 	n, err := c.api.Nodes().Patch(ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
 		list, err := c.api.Nodes().List(ctx, metav1.ListOptions{})
@@ -143,7 +149,7 @@ func (c *Cluster) SetHealth(ctx context.Context, name string, h core.Health) err
 	if err != nil {
 		return c.words(attempt, err)
 	}
-	if keys := taintsOf(n); !drain && len(keys) > 0 {
+	if keys := taintsOf(n, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute); !drain && len(keys) > 0 {
 		c.note("node %q has taints that keep jobs from it, unless the scheduler tolerates them: %s", name, strings.Join(keys, ", "))
 	}
 	return nil

@@ -124,6 +124,9 @@ func (b *Backend) adopt(ctx context.Context, key string) error {
 	if mirror == nil {
 		return b.create(call, f, spec)
 	}
+	if c := mirror.Status.Condition(trainingjob.ConditionRunning); c != nil && c.Status == metav1.ConditionFalse && mirror.Status.Replicas == 0 && !mirror.Status.State.Ended() {
+		b.unscheduled(call, key, c.Reason, c.Message)
+	}
 	return b.correct(call, f, mirror, spec)
 }
 
@@ -384,7 +387,34 @@ func theirs(of map[string]string) (labels map[string]string) {
 }
 
 // turnAway says why a unit is not scheduled, once.
-func (b *Backend) turnAway(f *found, why string) { b.remark(f, "NotScheduled", why) }
+func (b *Backend) turnAway(f *found, why string) {
+	b.remark(f, "NotScheduled", why)
+	b.unscheduled(b.life, f.unit.Key(), "NotScheduled", why)
+}
+
+// unscheduled says at the pods of a unit why they wait, by the condition that Kubernetes has for that: once for each reason, since the
+// rest of a message changes often.
+func (b *Backend) unscheduled(ctx context.Context, key, reason, message string) {
+	for _, p := range b.world.podsOfUnit(key) {
+		i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+		if !gang.Free(p) || i >= 0 && (p.Status.Conditions[i].Message == reason || strings.HasPrefix(p.Status.Conditions[i].Message, reason+": ")) {
+			continue
+		}
+		if b.fence() != nil {
+			return
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.UID}, "status": map[string]any{"conditions": []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			Message: strings.TrimSuffix(reason+": "+message, ": "), LastTransitionTime: metav1.NewTime(b.clock.Now()),
+		}}}})
+		if err == nil {
+			_, err = b.clients.Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			b.log.Debug("cannot say at a pod why it waits", "pod", p.Namespace+"/"+p.Name, "error", err)
+		}
+	}
+}
 
 // remark tells of a unit what somebody is to mend, once.
 func (b *Backend) remark(f *found, reason, why string) {

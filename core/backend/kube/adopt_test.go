@@ -389,7 +389,7 @@ func lonePodDrained(r *rig) {
 	pod := r.submitPods(0, nil, "alone")[0]
 	mirror := r.mirrorOf(pod.UID)
 	s.hears("job_started " + mirror)
-	r.patchNode("a", `{"spec":{"unschedulable":true}}`)
+	r.patchNode("a", `{"spec":{"unschedulable":true},"metadata":{"annotations":{"quartet.sched/drain":"true"}}}`)
 	r.await("its pod is gone", func() bool { return len(r.pods()) == 0 })
 	r.hearsOf(pod.UID, "Stopped")
 	s.hears("job_cancelled " + mirror)

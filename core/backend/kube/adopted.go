@@ -266,6 +266,9 @@ func (b *Backend) attend(j *job, now float64) bool {
 		b.finish(j, now, kind, state, message, cause)
 		return true
 	}
+	if j.fewer {
+		b.keepLiving(j, now)
+	}
 	have, wanted := b.await(j, now)
 	if j.absent && !j.heldByOwner() {
 		state := trainingjob.Waiting
@@ -369,6 +372,71 @@ func (b *Backend) unsplit(j *job) {
 	}
 }
 
+// keepOut takes back a start on devices of a node that takes no new work: a job let go of them in the same round.
+func (b *Backend) keepOut(j *job, had []core.Seat) {
+	if j.ended || j.losing {
+		return
+	}
+	for _, s := range b.holds[j.uid] {
+		fresh := s.Devices
+		for _, h := range had {
+			if h.Node == s.Node {
+				fresh &^= h.Devices
+			}
+		}
+		if n := b.nodes.told[s.Node]; n.closed != "" && fresh != 0 {
+			b.lose(j, b.now, core.CauseRefused, "NodeClosed", fmt.Sprintf("the node %s %s, and takes no new work", n.name, n.closed))
+			return
+		}
+	}
+}
+
+// cede leaves a job whose Job wants fewer pods as it is until that has chosen which: the seats of the others stay.
+func (b *Backend) cede(j *job, spec *core.JobSpec) {
+	held := core.Replicas(b.holds[j.uid])
+	if j.fewer = j.adopts != nil && j.adopts.Kind == gang.JobUnit && !spec.Suspended && spec.MaxReplicas < held; j.fewer {
+		spec.MinReplicas, spec.MaxReplicas, spec.Requested = held, held, held
+		b.world.drove(j.uid)
+	}
+}
+
+// keepLiving takes the seats away from a job that its Job wants no pods for any more: not those of pods that are there to stay.
+func (b *Backend) keepLiving(j *job, now float64) {
+	j.mutex.Lock()
+	spec, _ := j.object.JobSpec(j.id, j.spec.SubmitSeconds)
+	g := j.gang(0)
+	wanted, living := spec.MaxReplicas/j.perReplica, map[int]bool{}
+	for _, p := range b.world.podsOf(j.uid) {
+		if seat := g.SeatOf(p); seat >= 0 && p.DeletionTimestamp == nil && !gang.Freed(p, b.world.node) {
+			living[seat] = true
+		}
+	}
+	if wanted < 1 || len(living) > wanted && len(j.seats) > wanted {
+		j.mutex.Unlock()
+		return
+	}
+	var left []gang.Seat
+	empty := wanted - len(living)
+	for i, s := range j.seats {
+		if !living[i] {
+			if empty == 0 {
+				continue
+			}
+			empty--
+		}
+		left = append(left, s)
+	}
+	if b.seatsOn(left) == nil { // a node of them is not ours any more: the pipeline takes them
+		j.mutex.Unlock()
+		return
+	}
+	if j.fewer = false; len(left) < len(j.seats) {
+		b.narrow(j, left, now, core.CauseUnknown, "FewerPods", fmt.Sprintf("its Job wants %d pods", wanted))
+	}
+	j.mutex.Unlock()
+	b.change(j, &spec, now)
+}
+
 // reseat gives a run other seats. The pods whose seats it keeps stay: more are made by others, and those it has to give are deleted.
 func (b *Backend) reseat(j *job, next *trainingjob.Decision, c *core.Change) bool {
 	number := next.NextMember
@@ -387,9 +455,6 @@ func (b *Backend) reportStopped(j *job, c *core.Change) {
 	if owner == nil || j.adopts.Kind == gang.JobUnit || b.announcer == nil {
 		return
 	}
-	why := "its node must be left"
-	if c.Action == core.Stop || c.Action == core.Pause || c.Action == core.Finish {
-		why = camel(c.Reason.String())
-	}
-	b.announcer.recorder.record(owner, corev1.EventTypeWarning, "Stopped", fmt.Sprintf("%s (decided by %s); its creator may make it again", why, c.By))
+	reason, message, _ := b.whyLeft(j, c)
+	b.announcer.recorder.record(owner, corev1.EventTypeWarning, "Stopped", fmt.Sprintf("%s: %s; its creator may make it again", reason, message))
 }

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,26 +16,47 @@ type announcer struct {
 }
 
 // announced are the conditions whose changes become Events.
-var announced = []string{trainingjob.ConditionRunning, trainingjob.ConditionDegraded, trainingjob.ConditionFinished, trainingjob.ConditionIgnored}
+var announced = []string{
+	trainingjob.ConditionInterrupted, trainingjob.ConditionRunning, trainingjob.ConditionDegraded, trainingjob.ConditionFinished, trainingjob.ConditionIgnored,
+}
 
-// announce records an Event for each condition whose reason a written status changed.
+// announce records an Event for each condition whose reason a written status changed. Those of a job whose pods others make are of both
+// objects, and each names the other.
 func (a *announcer) announce(object *trainingjob.TrainingJob, status *trainingjob.Status) {
+	interrupted := ""
 	for _, name := range announced {
-		was, is := object.Status.Condition(name), status.Condition(name)
-		if is == nil || was != nil && was.Reason == is.Reason && was.Status == is.Status {
+		is := status.Condition(name)
+		if is == nil || !isNews(object.Status.Condition(name), is) {
 			continue
 		}
-		if name == trainingjob.ConditionRunning && (status.State.Ended() || is.Reason == startingReason || is.Reason == "ContainerCreating") {
-			continue // Finished says it, or Running will
+		if name == trainingjob.ConditionInterrupted {
+			interrupted = is.Reason
+		}
+		if name == trainingjob.ConditionRunning &&
+			(status.State.Ended() || is.Reason == startingReason || is.Reason == "ContainerCreating" || is.Reason == interrupted) {
+			continue // Finished says it, or Running will, or it is said
+		}
+		message, owner := is.Message, adoptedFrom(object)
+		if owner != nil {
+			a.recorder.record(owner, severity(is, status.State), is.Reason, naming(message, trainingjob.Kind, object.Name))
+			message = naming(message, owner.Kind, owner.Name)
 		}
 		a.recorder.record(&corev1.ObjectReference{
 			APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind, Namespace: object.Namespace, Name: object.Name, UID: object.UID,
 			ResourceVersion: object.ResourceVersion,
-		}, severity(is, status.State), is.Reason, is.Message)
-		if owner := adoptedFrom(object); owner != nil {
-			a.recorder.record(owner, severity(is, status.State), is.Reason, is.Message)
-		}
+		}, severity(is, status.State), is.Reason, message)
 	}
+}
+
+// isNews reports whether a condition says something new. A job may be interrupted twice for the same reason.
+func isNews(was, is *metav1.Condition) bool {
+	again := was != nil && is.Type == trainingjob.ConditionInterrupted && (was.Message != is.Message || was.LastTransitionTime != is.LastTransitionTime)
+	return was == nil || was.Reason != is.Reason || was.Status != is.Status || again
+}
+
+// naming adds to a message which other object it is about.
+func naming(message, kind, name string) string {
+	return strings.TrimSpace(message + " (" + kind + " " + name + ")")
 }
 
 // severity is Warning of what somebody should look at.

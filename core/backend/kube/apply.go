@@ -20,6 +20,11 @@ import (
 // That a job has its devices no longer is written before who has them now: who takes over in between would else find a device in
 // two decisions, and could not know which of them is true.
 func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
+	if b.startsReleased(changes) {
+		if err := b.writeReleased(ctx); err != nil {
+			return err
+		}
+	}
 	var moved, started []*job
 	for i := range changes {
 		j := b.job(changes[i].Job)
@@ -29,8 +34,10 @@ func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
 		if j == nil {
 			return fmt.Errorf("%v job %d, which was never submitted", changes[i].Action, changes[i].Job)
 		}
+		had := b.holds[j.uid]
 		decided := b.decide(j, &changes[i])
 		b.unsplit(j)
+		b.keepOut(j, had)
 		switch {
 		case !decided:
 		case changes[i].Action == core.Start:
@@ -41,17 +48,66 @@ func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
 			b.released[j.uid] = j
 		}
 	}
-	released := slices.Collect(maps.Values(b.released))
-	if err := b.writeInOrder(ctx, released, moved, started); err != nil {
+	if err := b.writeReleased(ctx); err != nil {
 		return err
 	}
-	clear(b.released)
+	if err := b.writeInOrder(ctx, append(inTurn(moved), started)...); err != nil {
+		return err
+	}
 	for i := range changes {
 		if (changes[i].Action == core.Discard || changes[i].Action == core.Finish) && b.job(changes[i].Job) != nil {
 			b.byID[changes[i].Job] = nil // and nothing is told of it
 		}
 	}
 	return nil
+}
+
+// startsReleased reports whether a job gets devices of which it is not written yet that it lost others, or that it had none that are
+// there when another began to lead.
+func (b *Backend) startsReleased(changes []core.Change) bool {
+	return slices.ContainsFunc(changes, func(c core.Change) bool {
+		j := b.job(c.Job)
+		return j != nil && (c.Action == core.Start || c.Action == core.Move) && b.released[j.uid] != nil
+	})
+}
+
+// writeReleased writes of all jobs that have their devices no longer that it is so.
+func (b *Backend) writeReleased(ctx context.Context) error {
+	if err := b.writeInOrder(ctx, slices.Collect(maps.Values(b.released))); err != nil {
+		return err
+	}
+	clear(b.released)
+	return nil
+}
+
+// inTurn parts jobs that move: those of one list have no device any more, once they are written, that one of a later list is to have.
+// Those that move in a circle are one list: who takes over in between stops all of them but one.
+func inTurn(moved []*job) (lists [][]*job) {
+	for len(moved) > 0 {
+		var now, later []*job
+		for _, j := range moved {
+			if slices.ContainsFunc(moved, func(other *job) bool { return other != j && j.follow(other) }) {
+				later = append(later, j)
+			} else {
+				now = append(now, j)
+			}
+		}
+		if len(now) == 0 {
+			now, later = later, nil
+		}
+		lists, moved = append(lists, now), later
+	}
+	return lists
+}
+
+// follow reports whether a job is to have devices that another one has by what is written.
+func (j *job) follow(other *job) bool {
+	j.mutex.Lock()
+	seats := slices.Clone(j.seats)
+	j.mutex.Unlock()
+	other.mutex.Lock()
+	defer other.mutex.Unlock()
+	return !other.deleted && overlap(seats, other.writtenSeats())
 }
 
 // writeInOrder writes the statuses of jobs, those of one list after those of the list before.
@@ -122,6 +178,8 @@ func (b *Backend) repeats(d *trainingjob.Decision, c *core.Change) bool {
 func (b *Backend) decideSeats(j *job, next *trainingjob.Decision, c *core.Change) {
 	j.withheld = true
 	next.Stop = false
+	before := j.seats
+	reason, message, trouble := b.whyLeft(j, c)
 	stays := c.Action == core.Move && b.resize(j, next, c)
 	if !stays {
 		j.leaves(next)
@@ -133,6 +191,10 @@ func (b *Backend) decideSeats(j *job, next *trainingjob.Decision, c *core.Change
 	j.account.hold(core.Replicas(c.Seats), b.now)
 	b.hold(j, c.Seats)
 	j.status.Replicas = core.Replicas(c.Seats)
+	left := slices.ContainsFunc(before, func(s gang.Seat) bool { return !slices.Contains(j.seats, s) })
+	if left && (!stays || trouble || j.adopts != nil) {
+		j.status.Interrupt(reason, message, j.generation, b.clock.Now())
+	}
 	if stays {
 		return
 	}
@@ -149,7 +211,8 @@ func (b *Backend) decideStop(j *job, next *trainingjob.Decision, c *core.Change)
 	b.leave(j)
 	j.account.preemptions++
 	b.reportStopped(j, c)
-	b.stop(j, next, b.now, trainingjob.Waiting, c.Reason.String(), "")
+	reason, message, _ := b.whyLeft(j, c)
+	b.stop(j, next, b.now, trainingjob.Waiting, reason, message)
 	if c.Reason == core.Suspended {
 		j.account.preemptions--
 		j.status.State = trainingjob.Suspended
@@ -168,6 +231,9 @@ func (b *Backend) own(d *trainingjob.Decision) {
 
 // stop makes a decision one to have no devices.
 func (b *Backend) stop(j *job, d *trainingjob.Decision, at float64, state trainingjob.State, reason, message string) {
+	if len(j.seats) > 0 && !state.Ended() {
+		j.status.Interrupt(camel(reason), message, j.generation, b.clock.Now())
+	}
 	d.Stop, d.Seats, d.Tuning, d.AtSeconds = true, nil, nil, at
 	j.seats = nil
 	b.fits.lookAt(j.uid)
@@ -181,6 +247,24 @@ func (b *Backend) stop(j *job, d *trainingjob.Decision, at float64, state traini
 	j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, camel(reason), message, j.generation, b.clock.Now())
 	if state.Ended() {
 		j.status.SetCondition(trainingjob.ConditionFinished, metav1.ConditionTrue, camel(reason), message, j.generation, b.clock.Now())
+	}
+}
+
+// whyLeft is why a job leaves devices that it has, and whether that is trouble with them.
+func (b *Backend) whyLeft(j *job, c *core.Change) (reason, message string, trouble bool) {
+	for _, s := range b.holds[j.uid] {
+		if reason, message = b.nodes.unfit(b.nodes.told[s.Node], s.Devices, b.world.node); reason != "" {
+			return reason, message, true
+		}
+	}
+	message = "decided by " + c.By
+	switch {
+	case c.Action == core.Move:
+		return "Moved", message, false
+	case c.Reason == core.Suspended:
+		return camel(c.Reason.String()), "its owner holds it back", false
+	default:
+		return camel(c.Reason.String()), message, false
 	}
 }
 

@@ -125,6 +125,7 @@ func newBackend(o *Opener, all *clients) *Backend {
 		known: map[types.UID]*job{}, queued: map[types.UID]bool{}, hung: map[types.UID]hung{}, retryAt: inf, firstLook: inf,
 		fits: newConstraints(),
 	}
+	b.book = gang.NewBook(b.options())
 	b.nodes = newNodes(&b.config, func(id core.NodeID) core.DeviceSet { return b.held[id] })
 	b.nodes.tolerates = b.tolerates
 	b.nodes.kept = func(node string) core.DeviceSet { return hungOn(b.hung, node) }
@@ -152,7 +153,6 @@ func (b *Backend) lead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.book = gang.NewBook(b.options())
 	b.driver = &gang.Driver{Client: b.clients.Client, Ledger: b.book, Options: b.options(), Fence: b.fence, Now: b.clock.Now}
 	if err := b.world.run(ctx, b.life, &b.group); err != nil {
 		return err
@@ -341,9 +341,8 @@ func (b *Backend) observe(now float64) core.Observation {
 			if j == nil {
 				continue
 			}
-			if j.losing = false; j.adopts != nil {
-				b.world.drove(j.uid) // it may have ended meanwhile
-			}
+			j.losing = false
+			b.world.drove(j.uid) // it may have ended meanwhile
 		}
 	}
 	for i := range told {

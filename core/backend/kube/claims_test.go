@@ -289,7 +289,7 @@ func TestExactDevices(t *testing.T) {
 	s.hears("job_started wide")
 	r.wantHeld("wide", r.decided("wide")...)
 	r.wantHeld("two", "a/gpu-1")
-	r.patchNode("a", `{"spec":{"unschedulable":true}}`)
+	r.patchNode("a", `{"spec":{"unschedulable":true},"metadata":{"annotations":{"quartet.sched/drain":"true"}}}`)
 	s.hears("node_changed a draining 0")
 	r.await("a job moves", func() bool {
 		return !slices.ContainsFunc(r.podsOf("two"), func(p corev1.Pod) bool { return p.Spec.NodeName == r.node("a") })

@@ -233,7 +233,7 @@ func (d *door) follow(g *gang.Job, tuning core.Tuning, pods []*corev1.Pod) error
 			continue
 		}
 		there[run] = true
-		if (pod.DeletionTimestamp != nil || !g.Seated(pod)) && d.stops(keyOf(g.UID, run), pod.Name) {
+		if (pod.DeletionTimestamp != nil || g.SeatOf(pod) < 0) && d.stops(keyOf(g.UID, run), pod.Name) {
 			_, err := d.server.SendTo(keyOf(g.UID, run), pod.Name, agent.ToJob{Stop: &agent.Stop{GraceSeconds: graceOf(pod)}})
 			problems = append(problems, err)
 		}

@@ -26,18 +26,13 @@ func (b *Backend) look(now float64) {
 	b.forgetHung()
 	b.learnTolerations(changes.jobs)
 	if changes.nodes || b.recount || b.nodes.wake(b.lastLook) <= now {
-		told := b.nodes.compare(now, b.world.nodeList(), b.world.foreign)
-		if down, was := b.nodes.down(), b.down.Load(); was == nil || !maps.Equal(down, *was) {
-			b.down.Store(&down)
-			b.world.stir() // of what is down nobody waits for the end
-		}
-		b.report(told...)
-		b.bereave(told, now)
+		b.compareNodes(now)
 	}
 	b.lastLook, b.recount = now, false
 	b.meet(now, changes.jobs)
 	if first {
-		b.nodes.ran, b.recount = nil, true // by what they were found to hold
+		b.nodes.ran = nil
+		b.compareNodes(now) // by what jobs were found to hold
 	}
 	b.listen(now)
 	for _, uid := range changes.driven {
@@ -48,6 +43,17 @@ func (b *Backend) look(now float64) {
 	b.letGo(now)
 	b.checkRooms(changes.nodes || first, now)
 	b.askAgain(now)
+}
+
+// compareNodes reports what is different of the nodes.
+func (b *Backend) compareNodes(now float64) {
+	changes := b.nodes.compare(now, b.world.nodeList(), b.world.foreign)
+	if down, was := b.nodes.down(), b.down.Load(); was == nil || !maps.Equal(down, *was) {
+		b.down.Store(&down)
+		b.world.stir() // of what is down nobody waits for the end
+	}
+	b.report(changes...)
+	b.bereave(changes, now)
 }
 
 // bereave tells of jobs whose node is not there any more, or out of service, that they lost their devices. From other nodes that
@@ -130,16 +136,12 @@ func (b *Backend) welcome(object *trainingjob.TrainingJob, now float64) {
 func (b *Backend) meetJob(j *job, now float64) {
 	object := j.object
 	j.generation = object.Generation
+	id := b.idOf(object)
 	if j.deleted = object.DeletionTimestamp != nil; j.deleted || j.status.State.Ended() {
-		j.ended = true
-		if had := object.Status.ID; had != nil { // no id is given twice
-			b.nextID = max(b.nextID, core.JobID(*had)+1)
+		if j.ended = true; object.Status.ID != nil {
+			b.nextID = max(b.nextID, core.JobID(*object.Status.ID)+1)
 		}
 		return
-	}
-	id := b.nextID
-	if had := object.Status.ID; had != nil && core.JobID(*had) >= b.nextID {
-		id = core.JobID(*had)
 	}
 	spec, faults := object.JobSpec(id, now)
 	faults = append(faults, b.strange(object)...)
@@ -173,9 +175,21 @@ func (b *Backend) meetJob(j *job, now float64) {
 	e := core.Event{Kind: core.JobSubmitted, AtSeconds: now, Job: id, Spec: &spec, StepsLeft: math.NaN()}
 	if object.Status.Decision != nil {
 		e.Held = b.heldBy(j, now)
+		b.cede(j, &spec)
 		e.Progress, e.Rate, e.FromSeconds = j.account.done, j.account.rate, now
 	}
 	b.report(e)
+	if object.Status.Decision != nil && j.seen && !j.losing {
+		b.judge(j, now) // no round is held before: what has ended is neither moved nor started again
+	}
+}
+
+// idOf is the id of a job: the one that it had, or the next. No id is given twice.
+func (b *Backend) idOf(object *trainingjob.TrainingJob) core.JobID {
+	if had := object.Status.ID; had != nil {
+		return max(b.nextID, core.JobID(*had))
+	}
+	return b.nextID
 }
 
 // refuse ends a job that makes no sense.
@@ -195,32 +209,56 @@ func (b *Backend) heldBy(j *job, now float64) *core.Held {
 	j.account.advance(now, j.spec.TotalWork)
 	d := j.decision()
 	if s := d.Stopped; s != nil {
-		j.past = past{run: s.Run, pods: s.Pods}
+		j.past = gang.Past{Run: s.Run, Pods: s.Pods}
 	}
+	j.driven = d.Run
 	h := &core.Held{
 		FirstStart: j.account.firstStart, LastChange: j.account.lastChange, Executed: j.account.executed, Attained: j.account.attained,
 		Restarts: j.account.restarts, Preemptions: j.account.preemptions, Tuning: tuningFrom(d.Tuning),
 	}
+	ended := b.firstLookAt(j)
 	if d.Stop || len(d.Seats) == 0 {
 		j.account.held, j.account.rate = 0, 0
 		return h
 	}
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
-	if j.seats, _ = seatsOf(d); !j.object.Spec.Suspend {
+	if !j.object.Spec.Suspend {
 		h.Seats = b.seatsOn(j.seats)
 	}
 	if h.Seats == nil || b.takenByOthers(h.Seats) {
-		h.Seats = nil
+		if h.Seats = nil; ended {
+			return h
+		}
 		next := *d
 		b.own(&next)
 		j.leaves(&next)
-		b.stop(j, &next, now, trainingjob.Waiting, "takeover", "what it ran on is not there any more")
+		reason, message := b.missing(j.seats)
+		b.stop(j, &next, now, trainingjob.Waiting, reason, message)
 		j.status.Decision, j.status.Progress, j.dirty = &next, j.account.entry(), true
 		return h
 	}
 	b.hold(j, h.Seats)
 	return h
+}
+
+// firstLookAt looks at the pods of a job that somebody else decided about, and reports whether it has ended.
+func (b *Backend) firstLookAt(j *job) (ended bool) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	if d := j.decision(); !d.Stop {
+		j.seats, _ = seatsOf(d)
+	}
+	g := b.gangOf(j)
+	if g.Adopts != nil {
+		g.Adopts.Wants = b.world.wants(&g.Adopts.Unit, g.Adopts.Wants)
+	}
+	state := gang.Next(&g, b.lookAt(&g), b.book, b.options()).State
+	if state.Past.Phase == "" && state.Phase != gang.Completed && state.Phase != gang.Failed {
+		return false
+	}
+	j.keepState(j.decisionID(), &state)
+	return true
 }
 
 // seatsOn are seats as the pipeline knows them; nil when a node or device of them is not there.
@@ -244,6 +282,21 @@ func (b *Backend) seatsOn(seats []gang.Seat) []core.Seat {
 	return list
 }
 
+// missing is why a job cannot go on with seats that somebody else decided.
+func (b *Backend) missing(seats []gang.Seat) (reason, message string) {
+	for _, s := range seats {
+		switch n := b.nodes.byName[s.Node]; {
+		case b.world.node(s.Node) == nil:
+			return gang.ReasonNodeGone, "the node " + s.Node + " is gone"
+		case n == nil:
+			return "NodeLeft", "the node " + s.Node + " offers no devices to Quartet any more"
+		case s.Devices&^core.FirstDevices(n.devices) != 0:
+			return "DevicesGone", "the node " + s.Node + " has fewer devices than before"
+		}
+	}
+	return "Takeover", "what it ran on is not known, or others have it by what is written"
+}
+
 func (b *Backend) takenByOthers(seats []core.Seat) bool {
 	return slices.ContainsFunc(seats, func(s core.Seat) bool { return b.held[s.Node]&s.Devices != 0 })
 }
@@ -252,7 +305,8 @@ func (b *Backend) takenByOthers(seats []core.Seat) bool {
 func (b *Backend) hold(j *job, seats []core.Seat) {
 	for _, s := range b.holds[j.uid] {
 		b.held[s.Node] &^= s.Devices
-		b.recount = b.recount || b.world.foreign(b.nodes.told[s.Node].name) > 0 // they may be taken for those of others now
+		n := b.nodes.told[s.Node]
+		b.recount = b.recount || n.closed != "" || b.world.foreign(n.name) > 0 // they may be nobody's, or taken for those of others now
 	}
 	delete(b.holds, j.uid)
 	if len(seats) > 0 {
@@ -307,6 +361,7 @@ func (b *Backend) update(j *job, object *trainingjob.TrainingJob, now float64) {
 	if len(faults) > len(unfit) {
 		return // it is not the template alone that makes no sense
 	}
+	b.cede(j, &spec)
 	b.change(j, &spec, now)
 }
 
@@ -354,11 +409,17 @@ func (b *Backend) judge(j *job, now float64) {
 	state, of, seen, is := j.state, j.stateOf, j.seen, j.decisionID()
 	stopped, overtook := j.decision().Stop || len(j.seats) == 0, j.overtook
 	j.mutex.Unlock()
-	if overtook && !j.losing {
-		b.finish(j, now, core.JobFinished, trainingjob.Completed, "all pods had succeeded when they were to stop", core.CauseUnknown)
+	switch {
+	case j.losing:
+		return
+	case overtook.Phase == gang.Completed:
+		b.finish(j, now, core.JobFinished, trainingjob.Completed, overtook.Message, core.CauseUnknown)
+		return
+	case overtook.Phase == gang.Failed:
+		b.finish(j, now, core.JobFailed, trainingjob.Failed, overtook.Message, core.CauseExited)
 		return
 	}
-	if !seen || of != is || stopped || j.losing {
+	if !seen || of != is || stopped {
 		return
 	}
 	switch state.Phase {
@@ -511,6 +572,9 @@ func (b *Backend) end(j *job, now float64, state trainingjob.State, reason, mess
 	defer j.mutex.Unlock()
 	next := *j.decision()
 	b.own(&next)
+	if !state.Ended() {
+		j.leaves(&next) // it may have ended before it lost anything
+	}
 	b.stop(j, &next, now, state, reason, message)
 	j.status.Decision, j.status.Progress, j.dirty = &next, j.account.entry(), true
 	b.work.write(j.uid)

@@ -38,6 +38,8 @@ type history struct {
 	leaders    []succession
 	decisions  []time.Time // when one was seen
 	events     int
+	left       map[string]bool // nodes that are gone
+	deletions  []deletion      // of pods that had ended by themselves
 	problems   []string
 	longestGap time.Duration // of a gang of which some were bound and some not
 }
@@ -49,13 +51,23 @@ type story struct {
 	run, epoch      int64
 	decision        decisionID
 	gone            bool
+	goneAt          string                         // resource version of its deletion; empty for none
 	bound           map[int64]map[string]types.UID // pods that were bound, by run and member
 	succeeded       map[int64]int                  // pods, by run
 	members         map[int64]int                  // of the decision, by run
+	over            map[int64]string               // runs that ended by themselves, and how
 	partial         time.Time                      // since when a part of the gang is bound; zero for never
 	wants           int                            // members of the decision
 	said            []string                       // what its status said, one after the other
 	seats           map[string]bool                // devices of the decision, by node and index
+}
+
+// deletion is that of a pod which had ended by itself.
+type deletion struct {
+	pod     *corev1.Pod
+	job     types.UID
+	version string // resource version at which it was to go
+	life    string // what was told of it
 }
 
 // succession is when a process held the lease for the first time.
@@ -69,7 +81,7 @@ type succession struct {
 func (r *rig) record(capacity map[string]int) *history {
 	r.Helper()
 	h := &history{
-		rig: r, capacity: capacity, began: realClock{}.Now(), pods: map[types.UID]*corev1.Pod{}, lives: map[types.UID][]string{}, devices: map[string]types.UID{}, jobs: map[types.UID]*story{},
+		rig: r, capacity: capacity, began: realClock{}.Now(), pods: map[types.UID]*corev1.Pod{}, lives: map[types.UID][]string{}, devices: map[string]types.UID{}, jobs: map[types.UID]*story{}, left: map[string]bool{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
@@ -152,7 +164,7 @@ func final(p *corev1.Pod) bool {
 
 func (h *history) of(uid types.UID) *story {
 	if h.jobs[uid] == nil {
-		h.jobs[uid] = &story{bound: map[int64]map[string]types.UID{}, succeeded: map[int64]int{}, members: map[int64]int{}}
+		h.jobs[uid] = &story{bound: map[int64]map[string]types.UID{}, succeeded: map[int64]int{}, members: map[int64]int{}, over: map[int64]string{}}
 	}
 	return h.jobs[uid]
 }
@@ -206,10 +218,12 @@ func (h *history) pod(p *corev1.Pod, gone bool) {
 		}
 		j.bound[run][member] = p.UID
 	}
+	h.ranAgain(j, p, run, holds)
+	h.deleted(j, owner.UID, was, p, run, gone)
 	if holds {
 		for _, other := range h.pods {
-			if o := metav1.GetControllerOfNoCopy(other); o != nil && o.UID == owner.UID && other.Labels[gang.RunLabel] != p.Labels[gang.RunLabel] && other.Spec.NodeName != "" && !final(other) {
-				h.wrong("job %s has pods of two runs: %s and %s", p.Labels[gang.JobLabel], p.Name, other.Name)
+			if o := metav1.GetControllerOfNoCopy(other); o != nil && o.UID == owner.UID && other.Labels[gang.RunLabel] != p.Labels[gang.RunLabel] && other.Spec.NodeName != "" && !final(other) && !h.left[other.Spec.NodeName] && !h.left[node] {
+				h.wrong("job %s has pods of two runs: %s and %s", p.Labels[gang.JobLabel], describe(p), describe(other))
 			}
 		}
 	}
@@ -226,6 +240,83 @@ func (h *history) pod(p *corev1.Pod, gone bool) {
 		}
 	}
 	h.gap(j, run)
+}
+
+// ranAgain complains about a pod of a run that begins after another had ended by itself.
+func (h *history) ranAgain(j *story, p *corev1.Pod, run int64, holds bool) {
+	byItself := p.DeletionTimestamp == nil && final(p) && disruption(p) == ""
+	if byItself && j.members[run] == 1 && len(p.Status.ContainerStatuses) > 0 {
+		j.over[run] = describe(p)
+	}
+	for before, how := range j.over {
+		if holds && before < run {
+			h.wrong("job %s runs again in run %d, and ended by itself in run %d: %s", j.name, run, before, how)
+		}
+	}
+}
+
+// disruption is why Kubernetes says that it ended a pod; empty where it did not.
+func disruption(p *corev1.Pod) string {
+	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
+	if i < 0 {
+		return ""
+	}
+	return p.Status.Conditions[i].Reason
+}
+
+// deleted notes the deletion of a pod that had ended by itself. Whether that was right is known when all is: pods and jobs come by two
+// watches, and the one may be far behind the other.
+func (h *history) deleted(j *story, job types.UID, was, p *corev1.Pod, run int64, gone bool) {
+	first := gone || p.DeletionTimestamp != nil
+	if !first || !final(p) || j.over[run] == "" || was != nil && was.DeletionTimestamp != nil {
+		return
+	}
+	h.deletions = append(h.deletions, deletion{p, job, p.ResourceVersion, strings.Join(h.lives[p.UID], "\n")})
+}
+
+// kept complains about the pods of ended jobs that were deleted before their job was. Those that Kubernetes deletes because of a taint,
+// and those of a node that is gone, nobody can keep.
+func (h *history) kept() {
+	for _, d := range h.deletions {
+		j := h.of(d.job)
+		if j.state.Ended() && (j.goneAt == "" || gang.Older(d.version, j.goneAt)) && !h.left[d.pod.Spec.NodeName] && disruption(d.pod) != "DeletionByTaintManager" {
+			h.wrong("pod %s of the ended job %s was deleted at %s, the job at %q:\n%s\n%s", d.pod.Name, j.name, d.version, j.goneAt, d.life, strings.Join(j.said, "\n"))
+		}
+	}
+}
+
+// catchUp waits until the history knows of all jobs that are deleted.
+func (h *history) catchUp() {
+	h.rig.Helper()
+	h.rig.await("the history knows which jobs are deleted", func() bool {
+		list, err := h.rig.admin.jobs.Of(h.rig.namespace).List(h.rig.Context(), metav1.ListOptions{})
+		if err != nil {
+			return false
+		}
+		h.mutex.Lock()
+		defer h.mutex.Unlock()
+		for uid, j := range h.jobs {
+			there := slices.ContainsFunc(list.Items, func(t trainingjob.TrainingJob) bool { return t.UID == uid })
+			if !there && !j.gone {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// grow takes in that a node is about to join: pods may be on it before whoever adds it knows that it is there.
+func (h *history) grow(node string, devices int) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.capacity[node] = devices
+}
+
+// leave takes in that a node is about to go, and with it its pods.
+func (h *history) leave(node string) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.left[node] = true
 }
 
 // gap measures for how long a part of a gang is bound, and not all of it.
@@ -247,8 +338,10 @@ func (h *history) job(t *trainingjob.TrainingJob, gone bool) {
 	defer h.mutex.Unlock()
 	h.events++
 	j := h.of(t.UID)
-	if j.name, j.namespace, j.gone = t.Name, t.Namespace, gone; gone || t.DeletionTimestamp != nil {
-		j.seats = nil
+	if j.name, j.namespace, j.gone = t.Name, t.Namespace, gone || t.DeletionTimestamp != nil; gone || t.DeletionTimestamp != nil {
+		if j.seats = nil; j.goneAt == "" {
+			j.goneAt = t.ResourceVersion
+		}
 		return
 	}
 	if j.state.Ended() && t.Status.State != j.state {
@@ -338,8 +431,10 @@ func (h *history) after(at time.Time) (succession, bool) {
 // verdict fails the test when anything was that must not be.
 func (h *history) verdict() {
 	h.rig.Helper()
+	h.catchUp()
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
+	h.kept()
 	for _, p := range h.problems {
 		h.rig.Error(p)
 	}

@@ -45,6 +45,7 @@ type job struct {
 	unfit      string          // why it could not run on idle nodes; empty where it could
 	most       int             // devices that it can have at most; 0 for as many as it wants
 	shunned    map[string]bool // nodes that refused its pods since it last ran
+	fewer      bool            // its Job wants fewer pods, and has yet to choose which
 	account    account
 	said       said
 	refused    refused // its status, by the API server
@@ -63,8 +64,9 @@ type job struct {
 	deleted    bool
 	template   corev1.PodTemplateSpec
 	agent      gang.Agent
-	past       past // the last run that was told to stop
-	overtook   bool // it had ended well
+	past       gang.Past // the last run that was told to stop
+	driven     int64     // the last run whose pods were driven
+	overtook   gang.End  // how that had ended; the zero value if it had not
 	seats      []gang.Seat
 	state      gang.State // of the decision with stateOf
 	stateOf    decisionID

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 // acceleratorLabel names the type of a node's devices where no vendor's label does.
@@ -26,6 +27,7 @@ type node struct {
 	devices  int
 	health   core.Health
 	unusable core.DeviceSet
+	closed   string         // why it takes no new work; empty if it does
 	silent   bool           // nothing was heard of it for long
 	bare     float64        // since when it offers none of the devices that it has, in seconds of the run; +Inf if it does
 	missing  core.DeviceSet // of these, devices that are not there any more; none are known where devices have no names
@@ -62,6 +64,7 @@ type offer struct {
 	missing     core.DeviceSet // of these not there any more
 	taken       core.DeviceSet // of these held by others, or broken
 	idle        core.DeviceSet // of these not allocatable at present
+	closed      string         // why nothing new may use any; empty when it may
 	foreign     int            // others hold so many besides, and nobody knows which
 	accelerator string         // type of the devices; empty when they do not say
 }
@@ -111,6 +114,7 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 func (n *nodes) compareNode(object *corev1.Node, foreign func(name string) int, believable, now float64) (events []core.Event) {
 	t := n.byUID[object.UID]
 	has := n.offerOf(object, t, foreign)
+	has.closed = n.closed(object)
 	if t != nil && has.devices > t.devices { // another node, as far as policies go
 		events = append(events, n.remove(t, now))
 		t = nil
@@ -128,6 +132,7 @@ func (n *nodes) compareNode(object *corev1.Node, foreign func(name string) int, 
 		}
 		return events
 	}
+	t.closed = has.closed
 	unusable := n.unusable(t, has)
 	if t.missing = has.missing; has.there() && !restarts {
 		t.bare = inf
@@ -183,7 +188,7 @@ func (n *nodes) remove(t *node, now float64) core.Event {
 
 func (n *nodes) add(object *corev1.Node, has offer, health core.Health, now float64) core.Event {
 	t := &node{
-		id: core.NodeID(len(n.told)), uid: object.UID, name: object.Name, devices: has.devices, health: health, bare: inf,
+		id: core.NodeID(len(n.told)), uid: object.UID, name: object.Name, devices: has.devices, health: health, bare: inf, closed: has.closed,
 		accelerator: cmp.Or(has.accelerator, acceleratorOf(object, n.config.Accelerator)),
 	}
 	t.unusable = n.unusable(t, has)
@@ -203,6 +208,9 @@ func (n *nodes) unusable(t *node, has offer) core.DeviceSet {
 	all := core.FirstDevices(t.devices)
 	gone := all&^core.FirstDevices(min(has.devices, t.devices)) | all&(has.missing|has.idle|has.taken|n.kept(t.name))
 	free := all &^ gone &^ n.held(t.id)
+	if has.closed != "" {
+		return gone | free
+	}
 	theirs := (free & t.unusable).Lowest(has.foreign)
 	for rest := free &^ theirs; rest != 0 && theirs.Count() < has.foreign; {
 		list := rest.List()
@@ -239,27 +247,70 @@ func (n *nodes) healthOf(object *corev1.Node, devices bool, believable float64, 
 	switch {
 	case gang.OutOfService(object) || !devices:
 		return core.Down
-	case unready && (t == nil && !lostContact(object) || t != nil && t.health == core.Provisioning):
+	case unready && (t == nil && !lostContact(object) && !n.ran[object.Name] || t != nil && t.health == core.Provisioning):
 		return core.Provisioning // it never was
 	case unready && (t != nil && t.health == core.Down || now-since >= believable):
 		return core.Down
-	case object.Spec.Unschedulable || object.DeletionTimestamp != nil || n.tainted(object):
+	case n.drained(object) != "":
 		return core.Draining
 	default:
 		return core.Ready
 	}
 }
 
-// tainted reports whether a taint keeps jobs from a node. One that a job tolerates is left to what the pods of each ask for. Those by which Kubernetes itself marks a node that is not ready are
-// looked at elsewhere.
-func (n *nodes) tainted(object *corev1.Node) bool {
-	return slices.ContainsFunc(object.Spec.Taints, func(t corev1.Taint) bool {
+// drained says why jobs are to leave a node; empty when they need not.
+func (n *nodes) drained(object *corev1.Node) string {
+	switch {
+	case object.DeletionTimestamp != nil:
+		return "is being deleted"
+	case object.Spec.Unschedulable && object.Annotations[gang.DrainAnnotation] == "true":
+		return "is being drained"
+	default:
+		return n.taint(object, corev1.TaintEffectNoExecute)
+	}
+}
+
+// closed says why a node takes no new work, while what runs there runs on; empty when it does.
+func (n *nodes) closed(object *corev1.Node) string {
+	if object.Spec.Unschedulable {
+		return "is cordoned"
+	}
+	return n.taint(object, corev1.TaintEffectNoSchedule)
+}
+
+// unfit says why jobs cannot stay on devices of a node; empty when they can.
+func (n *nodes) unfit(t *node, devices core.DeviceSet, object func(name string) *corev1.Node) (reason, message string) {
+	now := object(t.name)
+	switch {
+	case t.health == core.Gone || now == nil:
+		return gang.ReasonNodeGone, "the node " + t.name + " is gone"
+	case gang.OutOfService(now):
+		return gang.ReasonNodeGone, "the node " + t.name + " is out of service"
+	case t.health == core.Draining:
+		return "NodeDrained", "the node " + t.name + " " + n.drained(now)
+	case t.health == core.Down && t.silent:
+		return "NodeSilent", "nothing was heard of the node " + t.name + " for too long"
+	case t.health == core.Down:
+		return "DevicesGone", "the node " + t.name + " offers no devices"
+	case t.unusable&devices != 0:
+		return "DevicesGone", "devices of the node " + t.name + " are broken, missing or held by others: " + trainingjob.FormatDevices(t.unusable&devices)
+	}
+	return "", ""
+}
+
+// taint names a taint of an effect that keeps jobs from a node; empty for none. One that a job tolerates is left to what the pods of each
+// ask for. Those by which Kubernetes itself reports a node that is not ready are looked at elsewhere.
+func (n *nodes) taint(object *corev1.Node, effect corev1.TaintEffect) string {
+	for _, t := range object.Spec.Taints {
 		switch t.Key {
 		case gang.NodesTaint, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable:
-			return false
+			continue
 		}
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(n.config.Tolerate, t.Key) && !n.tolerates(&t)
-	})
+		if t.Effect == effect && !slices.Contains(n.config.Tolerate, t.Key) && !n.tolerates(&t) {
+			return "has the taint " + t.ToString()
+		}
+	}
+	return ""
 }
 
 // When more than a part of the nodes turn silent at once, it is the control plane that was away: they are believed later.

@@ -196,7 +196,7 @@ func TestCompareNodes(t *testing.T) {
 			{nodes: []*corev1.Node{object("a")}, want: []string{"node_removed a", added}},
 		},
 		"cordoned": {
-			{nodes: []*corev1.Node{object("a", cordoned)}, want: []string{"node_added a gpu 4 draining all"}},
+			{nodes: []*corev1.Node{object("a", cordoned)}, want: []string{"node_added a gpu 4 ready [0 1 2 3]"}},
 			{nodes: []*corev1.Node{object("a")}, want: []string{"node_changed a ready all"}},
 		},
 		"taints": {

@@ -350,9 +350,9 @@ func (r *rig) patch(p *corev1.Pod, change string, subresources ...string) {
 }
 
 // patchNode changes a node.
-func (r *rig) patchNode(name, change string) {
+func (r *rig) patchNode(name, change string, subresources ...string) {
 	r.Helper()
-	if _, err := r.admin.Nodes().Patch(context.Background(), r.node(name), types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
+	if _, err := r.admin.Nodes().Patch(context.Background(), r.node(name), types.MergePatchType, []byte(change), metav1.PatchOptions{}, subresources...); err != nil {
 		r.Fatal(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,6 +37,8 @@ type crowd struct {
 	rand    *rand.Rand
 	most    int // replicas
 	there   int // jobs at a time
+
+	moves atomic.Int64 // how often jobs may have been moved by what befell nodes
 
 	count int
 	live  map[string]*fate // jobs whose end is not checked
@@ -71,7 +74,7 @@ func (c *crowd) step(more bool) {
 		case told.state.Ended() && f.want == "": // it ended before somebody deleted it
 			f.deleteAt = now.Add(-time.Second)
 		case told.state.Ended():
-			if told.state != f.want || told.run > f.runs {
+			if told.state != f.want || told.run > f.runs+c.moves.Load() {
 				c.rig.Errorf("job %s is %s in run %d, want %s in run %d:\n%s", name, told.state, told.run, f.want, f.runs, strings.Join(told.said, "\n"))
 			}
 			c.ended[told.state]++
@@ -169,6 +172,8 @@ func (r *rig) enlarge(nodes, devices int) (capacity map[string]int) {
 
 // TestLeadersAreKilled kills the process that leads at random moments, again and again, while jobs come and go and another stands
 // by. By the API's own history no job is lost or runs twice, no device is held twice, and in the end nothing is left over.
+//
+// Beside that, nodes are cordoned, tainted, deleted and started anew in the same second.
 func TestLeadersAreKilled(t *testing.T) {
 	t.Logf("seed %d, %d kills", *seed, *kills)
 	r := newRigOf(t, shared(t), *claims)
@@ -182,6 +187,10 @@ func TestLeadersAreKilled(t *testing.T) {
 	r.awaitLead(leader)
 	standby := r.spawn("fifo")
 	stop := c.fill()
+	unwell := &trouble{rig: r, history: h, rand: rand.New(rand.NewPCG(*seed, 2)), crowd: c, devices: devices}
+	for i := range 6 {
+		unwell.nodes = append(unwell.nodes, fmt.Sprintf("n%d", i))
+	}
 	var away []time.Duration
 	for range *kills {
 		pause := time.Duration(random.IntN(3000)) * time.Millisecond
@@ -192,7 +201,9 @@ func TestLeadersAreKilled(t *testing.T) {
 		r.alive(leader)
 		r.alive(standby)
 		at := realClock{}.Now()
+		unwell.befall()
 		leader.kill()
+		unwell.befall()
 		r.awaitLead(standby)
 		r.await("the history knows who leads", func() bool {
 			next, ok := h.after(at)
@@ -204,6 +215,7 @@ func TestLeadersAreKilled(t *testing.T) {
 		leader, standby = standby, r.spawn("fifo")
 	}
 	stop()
+	unwell.over()
 	r.drain(c)
 	h.verdict()
 	slices.Sort(away)
@@ -336,4 +348,71 @@ func describe(p *corev1.Pod) string {
 	}
 	return fmt.Sprintf("%s %s on %q, deleted %v, ended %v, finalizers %v, job %s",
 		p.Name, p.Status.Phase, p.Spec.NodeName, p.DeletionTimestamp, ended, p.Finalizers, p.Labels[gang.JobLabel])
+}
+
+// trouble is what befalls nodes.
+type trouble struct {
+	rig     *rig
+	history *history
+	rand    *rand.Rand
+	crowd   *crowd
+	nodes   []string
+	devices int
+	undo    []func()
+	count   int
+}
+
+// befall ends the trouble of before, now and then, and has something happen to a node.
+func (t *trouble) befall() {
+	if len(t.undo) > 2 {
+		t.undo[0]()
+		t.undo = t.undo[1:]
+	}
+	which := t.rand.IntN(len(t.nodes))
+	name, free := t.nodes[which], `{"spec":{"unschedulable":null,"taints":null}}`
+	t.count++
+	switch t.rand.IntN(6) {
+	case 0:
+		t.rig.patchNode(name, `{"spec":{"unschedulable":true}}`)
+	case 1:
+		t.rig.patchNode(name, `{"spec":{"taints":[{"key":"x","effect":"NoSchedule"}]}}`)
+	case 2:
+		t.crowd.moves.Add(1)
+		t.rig.patchNode(name, `{"spec":{"taints":[{"key":"x","effect":"NoExecute"}]}}`)
+	case 3:
+		t.rig.patchNode(name, fmt.Sprintf(`{"status":{"allocatable":{%q:"0"}}}`, gang.DefaultResource), "status")
+		full := fmt.Sprintf(`{"status":{"allocatable":{%q:"%d"}}}`, gang.DefaultResource, t.devices)
+		t.undo = append(t.undo, func() {
+			if slices.Contains(t.nodes, name) {
+				t.rig.patchNode(name, full, "status")
+			}
+		})
+		return
+	case 4:
+		t.crowd.moves.Add(1)
+		next := fmt.Sprintf("m%d", t.count)
+		t.nodes[which] = next
+		t.history.grow(t.rig.node(next), t.devices)
+		t.rig.addNode(next, t.devices)
+		t.history.leave(t.rig.node(name))
+		if err := t.rig.admin.Nodes().Delete(context.Background(), t.rig.node(name), metav1.DeleteOptions{}); err != nil {
+			t.rig.Errorf("delete the node %s: %v", name, err)
+		}
+		return
+	default:
+		return
+	}
+	t.undo = append(t.undo, func() {
+		if slices.Contains(t.nodes, name) {
+			t.rig.patchNode(name, free)
+		}
+	})
+}
+
+// over ends all trouble.
+func (t *trouble) over() {
+	for _, undo := range t.undo {
+		undo()
+	}
+	t.undo = nil
 }

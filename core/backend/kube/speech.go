@@ -253,11 +253,17 @@ func (b *Backend) takesWorlds(j *job, run int64) bool {
 func (b *Backend) shrink(j *job, left []gang.Seat, now float64, cause core.Cause, reason, message string) bool {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
-	seats, next := b.seatsOn(left), *j.decision()
-	count := core.Replicas(seats)
-	if !b.takesWorlds(j, next.Run) || count == 0 || count < j.spec.MinReplicas {
+	if count := core.Replicas(b.seatsOn(left)); !b.takesWorlds(j, j.decision().Run) || count == 0 || count < j.spec.MinReplicas {
 		return false
 	}
+	b.narrow(j, left, now, cause, reason, message)
+	return true
+}
+
+// narrow leaves a run those seats of its own that it goes on with. The lock is held.
+func (b *Backend) narrow(j *job, left []gang.Seat, now float64, cause core.Cause, reason, message string) {
+	seats, next := b.seatsOn(left), *j.decision()
+	count := core.Replicas(seats)
 	a := &j.account
 	a.advance(now, j.spec.TotalWork)
 	a.settle(now)
@@ -275,11 +281,13 @@ func (b *Backend) shrink(j *job, left []gang.Seat, now float64, cause core.Cause
 	next.World++
 	j.losing, j.resizing, j.seats = true, true, left
 	b.hold(j, seats)
+	b.released[j.uid] = j
 	j.status.Decision, j.status.Replicas, j.status.Progress, j.dirty = &next, count, a.entry(), true
-	j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionTrue, camel(reason), message, j.generation, b.clock.Now())
+	if j.started {
+		j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionTrue, camel(reason), message, j.generation, b.clock.Now())
+	}
 	b.work.write(j.uid)
 	b.work.add(j.uid)
-	return true
 }
 
 // introduce tells the members of a run who the others are, if these are not those it began with.

@@ -372,6 +372,10 @@ func (s *standIn) remove(k objectKey, options *metav1.DeleteOptions) error {
 	if meta["deletionTimestamp"] == nil {
 		meta["deletionTimestamp"] = time.Now().Add(time.Duration(grace) * time.Second).UTC().Format(time.RFC3339) //nolint:forbidigo // an API server has a clock
 	}
+	if left, marked := meta["deletionGracePeriodSeconds"].(float64); marked { // earlier by as much
+		at, _ := time.Parse(time.RFC3339, meta["deletionTimestamp"].(string))
+		meta["deletionTimestamp"] = at.Add(time.Duration(float64(grace)-left) * time.Second).Format(time.RFC3339)
+	}
 	meta["deletionGracePeriodSeconds"] = grace
 	if finalizers, _ := meta["finalizers"].([]any); grace > 0 || len(finalizers) > 0 {
 		s.set(k, o)

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -185,7 +183,9 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 		b.log.Warn("cannot send the decision to the agents of a job", "job", decided.Namespace+"/"+decided.Name, "error", err)
 	}
 	state, err := b.driver.Drive(ctx, decided, seen)
-	changed, over := b.keepState(j, &decided, id, seen.Pods, &state)
+	j.mutex.Lock()
+	changed, over := j.keepState(id, &state)
+	j.mutex.Unlock()
 	b.enqueue(uid, state.Phase == gang.Queued, freed)
 	if over && err == nil {
 		b.forget(uid)
@@ -201,15 +201,16 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 	return err
 }
 
-// keepState keeps what a drive found of the pods of a job, and reports whether that changed, and whether the job is deleted and its pods are gone.
-func (b *Backend) keepState(j *job, decided *gang.Job, id decisionID, seen []*corev1.Pod, state *gang.State) (changed, over bool) {
-	j.mutex.Lock()
-	defer j.mutex.Unlock()
-	overtook := !j.overtook && decided.Adopts == nil && b.overtaken(j, &j.past, slices.Concat(seen, state.Ended))
-	j.overtook = j.overtook || overtook
+// keepState keeps what was found of the pods of a job, and reports whether that changed, and whether the job is deleted and its pods
+// are gone. The lock is held.
+func (j *job) keepState(id decisionID, state *gang.State) (changed, over bool) {
+	overtook := j.overtook.Phase == "" && state.Past.Phase != ""
+	if overtook {
+		j.overtook = state.Past
+	}
 	changed = overtook || state.Phase != "" && (!j.seen || j.stateOf != id || !alike(&j.state, state))
 	if state.Phase != "" { // or nothing is known but that something went wrong
-		j.state, j.stateOf, j.seen = *state, id, true
+		j.state, j.stateOf, j.seen, j.driven = *state, id, true, id.run
 	}
 	return changed, state.Phase == gang.Gone && j.deleted
 }
@@ -263,6 +264,7 @@ func alike(a, b *gang.State) bool {
 // gangOf is a job as its pods are driven. A run that began when each job had a service of its own keeps it.
 func (b *Backend) gangOf(j *job) gang.Job {
 	g := j.gang(b.config.StartTimeout)
+	g.Past = b.pastOf(j)
 	for _, p := range b.world.podsOf(j.uid) {
 		if p.Labels[gang.RunLabel] == strconv.FormatInt(g.Run, 10) && p.Spec.Subdomain != gang.Names {
 			g.Subdomain = p.Spec.Subdomain

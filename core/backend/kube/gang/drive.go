@@ -59,11 +59,8 @@ func (d *Driver) Drive(ctx context.Context, job Job, seen Look) (State, error) {
 		m.refused = nil
 	}
 	conflicts := 0
-	var ended []*corev1.Pod // of all passes: those that are let go are seen no more
 	for range mostPasses {
 		plan := next(&job, look, d.Ledger, d.Options, m.refused != nil)
-		ended = append(ended, plan.State.Ended...)
-		plan.State.Ended = ended
 		if r := m.refused; r != nil && plan.State.Phase == Refused {
 			plan.State.Reason, plan.State.Message = r.reason, r.message
 		}

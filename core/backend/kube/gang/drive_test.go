@@ -6,8 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 )
 
@@ -185,42 +183,46 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A pod that succeeded since it was seen is not taken for one that was told to end: who has it stopped learns of it.
+// A pod that ended since it was seen is not taken for one that was told to end: who has it stopped learns of it, and the pod stays.
 func TestEndsBeforeItIsTold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code   int32
 		behind int
-		want   int
+		want   gang.Phase
 	}{
-		"seen":                      {0, 0, 1},
-		"not seen yet":              {0, 1, 1},
-		"it failed, not seen yet":   {1, 1, 0},
-		"it is told while it works": {-1, 0, 0},
+		"seen":                      {0, 0, gang.Completed},
+		"not seen yet":              {0, 1, gang.Completed},
+		"it failed":                 {1, 0, gang.Failed},
+		"it failed, not seen yet":   {1, 1, gang.Failed},
+		"it is told while it works": {-1, 0, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, 1, 4, gang.Options{})
-			job := newJob("a")
-			decide(job, true, seat(0, 0))
-			r.settle(t, job)
-			pod := r.at("node-0")
-			if tc.code >= 0 {
-				r.end(pod, tc.code, "")
-			}
-			decide(job, false)
-			state, err := r.driver.Drive(t.Context(), *job, r.look(tc.behind))
-			if err != nil {
-				t.Fatal(err)
-			}
-			ended := map[types.UID]bool{}
-			for _, p := range state.Ended {
-				ended[p.UID] = true
-			}
-			if len(ended) != tc.want || tc.want > 0 && !ended[pod.UID] {
-				t.Errorf("ended by themselves: %v, want %d", ended, tc.want)
-			}
-			if state = r.settle(t, job)[0]; state.Leaving > 0 && tc.code >= 0 {
-				t.Errorf("state %+v", state)
-			}
-		})
+		for again, next := range map[string][]gang.Seat{"it is stopped": nil, "it is moved": {seat(1, 0)}} {
+			t.Run(name+", "+again, func(t *testing.T) {
+				r := newRig(t, 2, 4, gang.Options{})
+				job := newJob("a")
+				decide(job, true, seat(0, 0))
+				r.settle(t, job)
+				pod := r.at("node-0")
+				if tc.code >= 0 {
+					r.end(pod, tc.code, "")
+				}
+				job.Past = gang.Past{Run: job.Run, Pods: 1}
+				decide(job, next != nil, next...)
+				state, err := r.driver.Drive(t.Context(), *job, r.look(tc.behind))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if state.Past.Phase != tc.want {
+					t.Errorf("it ended as %q, want %q", state.Past.Phase, tc.want)
+				}
+				r.settle(t, job)
+				if now := r.at("node-0"); tc.want != "" && (now == nil || now.UID != pod.UID) {
+					t.Errorf("the pod that ended by itself is gone: %v", r.summary())
+				}
+				if began := r.at("node-1") != nil; began != (next != nil && tc.want == "") {
+					t.Errorf("it began again: %v", began)
+				}
+			})
+		}
 	}
 }

@@ -31,6 +31,8 @@ const (
 	RoundAnnotation   = "quartet.sched/round"   // of the decision for which it was created
 	EpochAnnotation   = "quartet.sched/epoch"   // of the leader that decided
 
+	DrainAnnotation = "quartet.sched/drain" // of a node: with "true", jobs are taken off while it is cordoned; a cordon alone keeps new work away
+
 	NodesTaint = "quartet.sched/nodes" // of nodes that are for our jobs alone: members tolerate it
 
 	Finalizer      = "quartet.sched/devices"
@@ -61,6 +63,8 @@ type Job struct {
 	Subdomain string
 	// Keep leaves pods where they are that ended by themselves, for their logs. They go with the object of the job.
 	Keep bool
+	// Past is the last run that was asked to stop.
+	Past Past
 	// PodPerReplica says that each seat is one replica, whose pod may learn its rank from the environment.
 	PodPerReplica bool
 	// Adopts is set for a job whose pods others make. Then it has no template, and no agent.
@@ -134,8 +138,8 @@ func Split(seats []Seat, each, next int) (list []Seat, last int) {
 // Pod is the name of a member's pod.
 func (j *Job) Pod(member int) string { return j.name(member) }
 
-// Seated reports whether a pod has a seat.
-func (j *Job) Seated(pod *corev1.Pod) bool { return j.seat(pod) >= 0 }
+// SeatOf is the index of the seat that a pod has, or -1.
+func (j *Job) SeatOf(pod *corev1.Pod) int { return j.seat(pod) }
 
 // World is what the member of a seat gets when others joined or left.
 func (j *Job) World(seat int, generation int64) agent.World {

@@ -273,9 +273,9 @@ func TestWorld(t *testing.T) {
 			t.Errorf("seat %d (-want +got):\n%s", i, diff)
 		}
 	}
-	if pod := j.newPod(1, Options{}); !j.Seated(pod) || pod.Name != j.Pod(8) {
+	if pod := j.newPod(1, Options{}); j.SeatOf(pod) < 0 || pod.Name != j.Pod(8) {
 		t.Errorf("pod %s is without a seat", pod.Name)
-	} else if j.Run++; j.Seated(pod) {
+	} else if j.Run++; j.SeatOf(pod) >= 0 {
 		t.Error("a pod of another run has a seat")
 	}
 }

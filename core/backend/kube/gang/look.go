@@ -104,6 +104,7 @@ const (
 	ReasonLastRun        = "LastRun" // it waits for a pod of its own of an earlier run
 	ReasonExited         = "Exited"
 	ReasonKubelet        = "RefusedByKubelet"
+	ReasonVanished       = "ContainerStatusUnknown" // as the kubelet says
 )
 
 // causes are those of the condition DisruptionTarget.
@@ -123,6 +124,9 @@ func (l *Look) lost(s Seat, pod *corev1.Pod) (loss Loss, ok bool) {
 	}
 	if pod.Status.Phase == corev1.PodSucceeded {
 		return Loss{}, true
+	}
+	if byItself(pod) {
+		return is(failure(pod)) // whatever came after that
 	}
 	if target := condition(pod, corev1.DisruptionTarget); target != nil && target.Status == corev1.ConditionTrue &&
 		(final(pod) || pod.DeletionTimestamp != nil) {
@@ -155,7 +159,9 @@ func failure(pod *corev1.Pod) (cause core.Cause, reason, message string) {
 		}
 		return core.CauseExited, ReasonExited, exit
 	}
-	cause = core.CauseKilled
+	if cause = core.CauseKilled; vanished(pod) {
+		return core.CauseNodeFailed, ReasonVanished, "its containers ended with their node, or nobody knows how"
+	}
 	if !began(pod) {
 		cause = core.CauseNeverBegan // OutOfcpu, UnexpectedAdmissionError, NodeAffinity, …
 	}
@@ -188,13 +194,24 @@ func exitOf(pod *corev1.Pod) string {
 	text := ""
 	for _, s := range statuses(pod) {
 		t := s.State.Terminated
-		if t == nil || t.ExitCode == 0 || first != nil && !t.FinishedAt.Before(&first.FinishedAt) {
+		if t == nil || t.ExitCode == 0 || unknown(t) || first != nil && !t.FinishedAt.Before(&first.FinishedAt) {
 			continue
 		}
 		first = t
 		text = strings.TrimSuffix(fmt.Sprintf("container %s exited with %d (%s)", s.Name, t.ExitCode, t.Reason), " ()")
 	}
 	return text
+}
+
+// unknown reports whether nobody saw how a container ended, as after its node was started anew: by the words of the kubelet and of
+// containerd.
+func unknown(t *corev1.ContainerStateTerminated) bool {
+	return t.Reason == ReasonVanished || t.Reason == "Unknown" && t.ExitCode == 255
+}
+
+// vanished reports whether a container of a pod ended and nobody saw how.
+func vanished(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(statuses(pod), func(s corev1.ContainerStatus) bool { return s.State.Terminated != nil && unknown(s.State.Terminated) })
 }
 
 // waits says what a bound pod waits for that does not run yet.

@@ -38,14 +38,14 @@ const (
 
 // State is what is known of a gang.
 type State struct {
-	Phase   Phase         // on the way to the decision
-	Reason  string        // a word; empty where the phase says it all
-	Message string        // one sentence for people
-	Behind  []Holder      // what holds devices that members wait for
-	Lost    []Loss        // of a gang that was interrupted, shrank, or failed
-	Members []Member      // members in the order of their seats
-	Leaving int           // pods without a seat that still hold devices or are to be deleted
-	Ended   []*corev1.Pod // pods without a seat that had succeeded before anything asked them to end
+	Phase   Phase    // on the way to the decision
+	Reason  string   // a word; empty where the phase says it all
+	Message string   // one sentence for people
+	Behind  []Holder // what holds devices that members wait for
+	Lost    []Loss   // of a gang that was interrupted, shrank, or failed
+	Members []Member // members in the order of their seats
+	Leaving int      // pods without a seat that still hold devices or are to be deleted
+	Past    End      // how the run ended that was asked to stop, if it had: then all else of the job is let go
 
 	LateIn time.Duration // after which a member that does not run yet is late, the first one; 0 for none
 }
@@ -111,7 +111,13 @@ func Next(job *Job, look Look, ledger Ledger, o Options) Plan {
 
 // next with withdrawn takes back what the decision began: it was refused.
 func next(job *Job, look Look, ledger Ledger, o Options, withdrawn bool) Plan {
-	p := planner{job: job, look: &look, o: o, pods: make([]*corev1.Pod, len(job.Seats))}
+	p := planner{job: job, look: &look, o: o}
+	if p.state.Past = p.end(); p.state.Past.Phase != "" {
+		over := *job
+		over.Seats, over.Keep = nil, true
+		p.job, job = &over, &over
+	}
+	p.pods = make([]*corev1.Pod, len(job.Seats))
 	if job.Adopts != nil {
 		p.takeIn(withdrawn)
 	} else {
@@ -183,11 +189,9 @@ func (p *planner) leave(pod *corev1.Pod) {
 	if !freed && p.runsElse(pod) {
 		p.last = pod
 	}
-	if pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodSucceeded {
-		p.state.Ended = append(p.state.Ended, pod)
-	}
+	stays := final(pod) && (p.job.Keep || p.job.Past.has(pod) && byItself(pod))
 	switch {
-	case pod.DeletionTimestamp == nil && (!p.job.Keep || !final(pod)):
+	case pod.DeletionTimestamp == nil && !stays:
 		p.step(Step{Kind: Delete, Pod: pod})
 	case !freed:
 	case finalizer:

@@ -15,6 +15,8 @@ const (
 	ConditionDegraded = "Degraded"           // something is wrong that the scheduler cannot mend
 	ConditionFinished = "Finished"           // it ended; the reason says how
 	ConditionIgnored  = "ConstraintsIgnored" // the template asks for something that makes no difference; the message says what
+
+	ConditionInterrupted = "Interrupted" // it was stopped or moved after it had devices; when and why it was the last time
 )
 
 // longest is how many bytes a message may have: a status is written often.
@@ -27,6 +29,12 @@ func (s *Status) SetCondition(kind string, status metav1.ConditionStatus, reason
 		Type: kind, Status: status, Reason: reason, Message: shortened(message), ObservedGeneration: generation,
 		LastTransitionTime: metav1.NewTime(at.UTC().Truncate(time.Second)), // as the API keeps it
 	})
+}
+
+// Interrupt keeps when and why the job was last stopped or moved.
+func (s *Status) Interrupt(reason, message string, generation int64, at time.Time) {
+	meta.RemoveStatusCondition(&s.Conditions, ConditionInterrupted) // or the time would be that of the first
+	s.SetCondition(ConditionInterrupted, metav1.ConditionTrue, reason, message, generation, at)
 }
 
 // Condition finds a condition; nil when it was never set.

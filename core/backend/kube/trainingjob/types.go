@@ -118,7 +118,7 @@ type Status struct {
 	Progress *Progress `json:"progress,omitempty"` // how far it came; nil before it had devices
 	Forecast *Forecast `json:"forecast,omitempty"` // when it is expected to start and end; nil if nothing is
 
-	Conditions []metav1.Condition `json:"conditions,omitempty"` // Admitted, Running, Degraded and Finished, with reasons
+	Conditions []metav1.Condition `json:"conditions,omitempty"` // Admitted, Running, Degraded, Finished and Interrupted, with reasons
 }
 
 // Decision is what was last decided of a job. Pods are driven to it, whoever leads.
