@@ -71,6 +71,9 @@ func TestLedgerReserves(t *testing.T) {
 	if !l.Occupy(stays) || l.Occupy(stays) {
 		t.Error("who stays has its devices once")
 	}
+	if l.Occupy([]Seat{{Node: 0, Devices: 0b0010}}) {
+		t.Error("a reserved device was taken twice")
+	}
 	want(3, 0b1000, 0b11)
 	if got := l.Take(0, 4); got.Devices != 0b1000 {
 		t.Errorf("took %b", got.Devices)
