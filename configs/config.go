@@ -91,7 +91,7 @@ func (s Selected[S]) Build(seed uint64, log *slog.Logger) (core.Component[S], er
 	stream := core.NewStream(seed, s.ID)
 	random := rand.New(stream)
 	if drew := s.drew; drew != nil {
-		random = core.WatchedRand(stream, func() { drew.Store(true) })
+		random = watchedRand(stream, func() { drew.Store(true) })
 	}
 	component, err := s.Factory.New(s.Config, core.Settings{ID: s.ID, Seed: seed, Rand: random, Log: log})
 	if u, ok := any(component).(interface{ UsesSeed() bool }); ok && u.UsesSeed() && s.drew != nil {
@@ -165,7 +165,7 @@ type Settle struct {
 	// MakeRoom: let a job that cannot be placed take the devices of running jobs behind it.
 	MakeRoom bool `config:"make_room" doc:"let a job that cannot be placed take the devices of running jobs behind it, where the allocation preempts in its order"`
 	// ReserveAfter: how long a job waits, while others pass it, before devices are reserved for it.
-	ReserveAfter time.Duration `config:"reserve_after" doc:"how long a job waits, while others pass it, before devices are reserved for it: one job at a time; 0s for never. Placements do not look at what is reserved: a job that they would place there waits, even where other devices are idle" min:"0s"`
+	ReserveAfter time.Duration `config:"reserve_after" doc:"how long a job waits, while others pass it, before devices are reserved for it: one job at a time; 0s for never. Placements that count shares, cells and antman do not look at what is reserved, nor do plugins: beside them nothing is reserved" min:"0s"`
 }
 
 // Options are the round options in the terms of the pipeline.

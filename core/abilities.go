@@ -20,6 +20,7 @@ type Abilities struct {
 	OncePerRound   OncePerRound   // may have to be asked once a round
 	Precedent      Precedent      // may grant in order of precedence
 	SomeAllocator  SomeAllocator  // wants to know all candidates where it is asked about some
+	ReservedKeeper ReservedKeeper // may seat nobody on devices that are reserved
 	Recoverer      Recoverer      // can be asked again after an answer that broke a rule
 	Snapshotter    Snapshotter    // learns, and can hand on what it learned
 	Forker         Forker         // makes second instances of itself
@@ -41,6 +42,7 @@ func AbilitiesOf(policy any) (a Abilities) {
 	a.OncePerRound, _ = policy.(OncePerRound)
 	a.Precedent, _ = policy.(Precedent)
 	a.SomeAllocator, _ = policy.(SomeAllocator)
+	a.ReservedKeeper, _ = policy.(ReservedKeeper)
 	a.Recoverer, _ = policy.(Recoverer)
 	a.Snapshotter, _ = policy.(Snapshotter)
 	a.Forker, _ = policy.(Forker)
@@ -63,6 +65,11 @@ func (a *Abilities) AskedAgain() bool { return a.OncePerRound == nil || !a.OnceP
 
 // Precedes reports whether the grants of an allocator come in order of precedence.
 func (a *Abilities) Precedes() bool { return a.Precedent != nil && a.Precedent.Precedes() }
+
+// KeepsReserved reports whether a placer seats nobody anew on devices that are reserved.
+func (a *Abilities) KeepsReserved() bool {
+	return a.ReservedKeeper != nil && a.ReservedKeeper.KeepsReserved()
+}
 
 // allocate asks an allocator about some of all candidates.
 func (a *Abilities) allocate(ctx context.Context, policy Allocator, v *View, all, some []Candidate) ([]Grant, error) {

@@ -35,6 +35,7 @@ func TestAbilitiesOfPolicies(t *testing.T) {
 		"OncePerRound":   struct{ core.OncePerRound }{},
 		"Precedent":      struct{ core.Precedent }{},
 		"SomeAllocator":  struct{ core.SomeAllocator }{},
+		"ReservedKeeper": struct{ core.ReservedKeeper }{},
 		"Recoverer":      struct{ core.Recoverer }{},
 		"Snapshotter":    struct{ core.Snapshotter }{},
 		"Forker":         struct{ core.Forker }{},

@@ -159,9 +159,9 @@ func (a *avoidance) own(i int) []Seat {
 	return a.plan.Placements[i].Seats
 }
 
-// freeFor is the devices of a node that a job can have, without those that are kept for others, and those of jobs that are to stop: they may run on after all.
+// freeFor is the devices of a node that a job can have, without those that are reserved, and those of jobs that are to stop: they may run on after all.
 func (a *avoidance) freeFor(j *Job, each *Resources, n NodeID) (free DeviceSet) {
-	o, others := &a.occupancy, a.ofStopping(n)|a.view.ReservedFrom(j.ID, n)
+	o, others := &a.occupancy, a.ofStopping(n)|a.view.ReservedOn(n)
 	if o.shares == nil {
 		return o.ledger.FreeDevices(n) &^ others
 	}

@@ -211,6 +211,9 @@ type Ledger struct {
 	free  []DeviceSet
 	total int
 	idle  idle
+
+	reserved []DeviceSet // by node: what Occupy alone takes; empty for none
+	kept     []DeviceSet // of these, those that nobody has
 }
 
 // idle is what is free of a cluster without jobs, as of a change of health.
@@ -223,6 +226,7 @@ type idle struct {
 
 // Reset makes every usable device of the cluster free.
 func (l *Ledger) Reset(c *Cluster) {
+	l.reserved = l.reserved[:0]
 	if cap(l.free) < len(c.Nodes) {
 		l.free = make([]DeviceSet, len(c.Nodes))
 	}
@@ -237,11 +241,34 @@ func (l *Ledger) Reset(c *Cluster) {
 // ResetTo is Reset for the cluster of a view. It looks at the nodes only when the health of one changed since the last time.
 func (l *Ledger) ResetTo(v *View) {
 	if l.idle.cluster == v.Cluster && l.idle.healthChanges == v.HealthChanges {
-		l.free, l.total = append(l.free[:0], l.idle.free...), l.idle.total
+		l.free, l.total, l.reserved = append(l.free[:0], l.idle.free...), l.idle.total, l.reserved[:0]
 		return
 	}
 	l.Reset(v.Cluster)
 	l.idle = idle{v.Cluster, v.HealthChanges, append(l.idle.free[:0], l.free...), l.total}
+}
+
+// Reserve takes what is reserved out of what is free, until the next reset: after it only Occupy gives these devices out, as to a job that stays where it is.
+func (l *Ledger) Reserve(of []Reservation) {
+	if len(of) == 0 {
+		return
+	}
+	l.reserved = append(l.reserved[:0], make([]DeviceSet, len(l.free))...)
+	l.kept = append(l.kept[:0], make([]DeviceSet, len(l.free))...)
+	for _, r := range of {
+		l.reserved[r.Node] |= r.Devices
+		l.kept[r.Node] |= r.Devices & l.free[r.Node]
+		l.total -= (r.Devices & l.free[r.Node]).Count()
+		l.free[r.Node] &^= r.Devices
+	}
+}
+
+// Reserved is the devices of a node that Reserve took out of what is free, whether somebody has them or not.
+func (l *Ledger) Reserved(n NodeID) DeviceSet {
+	if len(l.reserved) == 0 {
+		return 0
+	}
+	return l.reserved[n]
 }
 
 // Free is the number of free devices on a node.
@@ -256,22 +283,32 @@ func (l *Ledger) Total() int { return l.total }
 // Occupy takes exactly these devices. It reports false, and takes nothing, if one of them is not free or does not exist.
 func (l *Ledger) Occupy(seats []Seat) bool {
 	for i, s := range seats {
-		if s.Node < 0 || int(s.Node) >= len(l.free) || l.free[s.Node]&s.Devices != s.Devices {
-			for _, taken := range seats[:i] {
-				l.free[taken.Node] |= taken.Devices
-				l.total += taken.Devices.Count()
-			}
+		if s.Node < 0 || int(s.Node) >= len(l.free) || l.lacks(s) {
+			l.Release(seats[:i])
 			return false
 		}
+		l.total -= (l.free[s.Node] & s.Devices).Count()
 		l.free[s.Node] &^= s.Devices
-		l.total -= s.Devices.Count()
+		if len(l.reserved) > 0 {
+			l.kept[s.Node] &^= s.Devices
+		}
 	}
 	return true
+}
+
+// lacks reports whether one of the devices of a seat is taken.
+func (l *Ledger) lacks(s Seat) bool {
+	rest := s.Devices &^ l.free[s.Node]
+	return rest != 0 && (len(l.reserved) == 0 || rest&^l.kept[s.Node] != 0)
 }
 
 // Release gives devices back.
 func (l *Ledger) Release(seats []Seat) {
 	for _, s := range seats {
+		if len(l.reserved) > 0 {
+			l.kept[s.Node] |= s.Devices & l.reserved[s.Node]
+			s.Devices &^= l.reserved[s.Node]
+		}
 		l.total += (s.Devices &^ l.free[s.Node]).Count()
 		l.free[s.Node] |= s.Devices
 	}

@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/quartet-sched/quartet/core/grid"
 )
 
 // Stages is a composition: one component for each slot, admission a list that must agree.
@@ -332,7 +334,7 @@ func (p *Pipeline) seat(ctx context.Context) error {
 		return nil
 	}
 	return s.ask(ctx, c.ID, c.can.Recoverer, (*mark).forgetSeats, func() error {
-		seating, err := c.Policy.Place(ctx, &s.view, p.plan.Grants)
+		seating, err := p.askPlacer(ctx)
 		if err != nil {
 			return s.malfunction(c.ID, "place", err)
 		}
@@ -342,13 +344,26 @@ func (p *Pipeline) seat(ctx context.Context) error {
 		if p.keepsDevices {
 			s.keepDevices(seating.Placed)
 		}
-		seating = s.keepReserved(seating)
 		p.plan.Placements, s.unseated = seating.Placed, seating.Unseated
 		if err := s.checkSeating(c.ID, p.plan.Grants, seating); err != nil {
 			return err
 		}
 		return p.takeStanding(c.ID, &c.can, 0)
 	})
+}
+
+// askPlacer asks the placer about the grants: as if nothing were reserved if the job for which devices are gets some then, and otherwise about what is left of them.
+func (p *Pipeline) askPlacer(ctx context.Context) (Seating, error) {
+	s, placer := &p.state, p.stages.Placement.Policy
+	if of := s.view.Reserved; len(of) > 0 && p.plan.Grants[0].Job == of[0].Job {
+		s.view.Reserved = nil
+		seating, err := placer.Place(ctx, &s.view, p.plan.Grants)
+		s.view.Reserved = of
+		if err != nil || slices.ContainsFunc(seating.Placed, func(at Placement) bool { return at.Job == of[0].Job }) {
+			return seating, err
+		}
+	}
+	return placer.Place(ctx, &s.view, p.plan.Grants)
 }
 
 func (p *Pipeline) tune(ctx context.Context) error {
@@ -407,7 +422,7 @@ func (p *Pipeline) wake() Wake {
 		}
 		return w
 	}
-	w.BySeconds = max(NextOnGrid(v.NowSeconds, interval), OnGrid(p.StandsUntil(), interval))
+	w.BySeconds = max(grid.After(v.NowSeconds, interval), grid.From(p.StandsUntil(), interval))
 	return w
 }
 

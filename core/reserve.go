@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -16,10 +15,10 @@ type Reservation struct {
 	Devices DeviceSet // of the node; whoever has some of them now keeps these until it ends
 }
 
-// ReservedFrom is the devices of a node that are kept from a job for another one.
-func (v *View) ReservedFrom(job JobID, n NodeID) (kept DeviceSet) {
+// ReservedOn is the devices of a node that are reserved.
+func (v *View) ReservedOn(n NodeID) (kept DeviceSet) {
 	for _, r := range v.Reserved {
-		if r.Node == n && r.Job != job {
+		if r.Node == n {
 			kept |= r.Devices
 		}
 	}
@@ -54,33 +53,6 @@ func (s *state) reservedFirst(grants []Grant) []Grant {
 	return append(append(first, grants[:at]...), grants[at+1:]...)
 }
 
-// keepReserved takes out of a seating what seats others on devices that are reserved.
-func (s *state) keepReserved(seating Seating) Seating {
-	if len(s.view.Reserved) == 0 {
-		return seating
-	}
-	takes := func(p Placement) bool {
-		j := s.view.Job(p.Job)
-		return j != nil && !SameSeats(j.Seats, p.Seats) && slices.ContainsFunc(p.Seats, func(seat Seat) bool {
-			return seat.Devices&s.view.ReservedFrom(p.Job, seat.Node) != 0
-		})
-	}
-	if !slices.ContainsFunc(seating.Placed, takes) {
-		return seating
-	}
-	seating.Unseated = slices.Clip(seating.Unseated)
-	for _, p := range seating.Placed {
-		if takes(p) {
-			seating.Unseated = append(seating.Unseated, Verdict{
-				Job: p.Job, Code: Defer, Reason: BlockedByEarlier, Wanted: float64(Replicas(p.Seats)), Unit: "devices",
-				Message: fmt.Sprintf("the devices for it are reserved for job %d, which has waited for longer", s.view.Reserved[0].Job),
-			})
-		}
-	}
-	seating.Placed = slices.DeleteFunc(slices.Clone(seating.Placed), takes)
-	return seating
-}
-
 // reserve keeps what is reserved until its job finds it idle, or reserves devices for the job that has waited for longest, where some were left out that others passed: those that it finds first when
 // running jobs end one after the other; only where whole devices are counted. Where a refused job keeps its turn or may take devices of others, and where turns are handed out, the allocation says
 // who waits for whom.
@@ -93,13 +65,17 @@ func (p *Pipeline) reserve(ctx context.Context) error {
 	if s.gaveUp() || len(s.view.Reserved) > 0 || len(p.settler.order) == 0 {
 		return nil // nobody passed whom the allocation would have wait
 	}
-	head := p.longestWaiting(after)
-	if head == nil {
+	heads := p.longestWaiting(after)
+	if len(heads) == 0 {
 		return nil
 	}
-	grants := slices.Clone(p.plan.Grants)
-	if err := p.reserveFor(ctx, head); err != nil {
-		return err
+	grants, r := slices.Clone(p.plan.Grants), p.seatedBefore()
+	for i := range heads {
+		if r.grants[r.head] = heads[i]; len(s.view.Reserved) == 0 {
+			if err := p.reserveFor(ctx, &r); err != nil {
+				return err
+			}
+		}
 	}
 	for {
 		if err := p.seatThese(ctx, grants); err != nil {
@@ -112,10 +88,11 @@ func (p *Pipeline) reserve(ctx context.Context) error {
 	}
 }
 
-// mayReserve reports whether nothing else says who waits for whom.
+// mayReserve reports whether nothing else says who waits for whom, and the placer looks at what is reserved.
 func (p *Pipeline) mayReserve() bool {
 	r, s := &p.settler, &p.state
-	return !s.view.Cluster.CountsShares() && !r.blocked && !s.blocked && !r.joint && p.stages.Allocation.can.AskedAgain() && !p.makesRoom()
+	return !s.view.Cluster.CountsShares() && !r.blocked && !s.blocked && !r.joint && p.stages.Allocation.can.AskedAgain() && !p.makesRoom() &&
+		p.stages.Placement.can.KeepsReserved()
 }
 
 // gaveUp gives up what is reserved once its job has devices, or all of it is idle and the job does not take it, and reports whether it did.
@@ -141,28 +118,39 @@ func reservedDevices(of []Reservation) (n int) {
 	return n
 }
 
-// longestWaiting is a grant to the job that has waited for longest, and for so long at least; nil for none.
-func (p *Pipeline) longestWaiting(after float64) (head *Grant) {
-	s, since := &p.state, math.Inf(1)
+// mostHeads is for how many jobs devices are looked for in a round at most, where none are found for those before.
+const mostHeads = 8
+
+// longestWaiting is grants to the jobs that have waited for longest, and for so long at least, one of each shape. A job for which nothing was found is not among them
+// for as long.
+func (p *Pipeline) longestWaiting(after float64) (heads []Grant) {
+	s := &p.state
+	var waiting []*Candidate
 	for i := range s.candidates {
 		c := &s.candidates[i]
-		if c.State != Waiting || s.retries.waits(c.ID) || s.marks[c.ID].placed == s.view.Round {
+		if c.State != Waiting || s.retries.waits(c.ID) || s.marks[c.ID].placed == s.view.Round || s.marks[c.ID].roomFrom > s.view.NowSeconds {
 			continue
 		}
-		if from := c.waitsSince(); from+after > s.view.NowSeconds {
-			p.settler.until = min(p.settler.until, from+after)
-		} else if from < since {
-			head, since = &Grant{Job: c.ID, Accelerator: AnyAccelerator, Replicas: min(max(c.Requested, c.Response.MinReplicas), c.Response.MaxReplicas)}, from
+		if from := c.waitsSince() + after; from > s.view.NowSeconds {
+			p.settler.until = min(p.settler.until, from)
+		} else {
+			waiting = append(waiting, c)
 		}
 	}
-	return head
+	slices.SortStableFunc(waiting, func(a, b *Candidate) int { return cmp.Compare(a.waitsSince(), b.waitsSince()) })
+	for i, c := range waiting {
+		if len(heads) < mostHeads && !slices.ContainsFunc(waiting[:i], func(o *Candidate) bool { return sameShape(c, o) }) {
+			heads = append(heads, Grant{Job: c.ID, Accelerator: AnyAccelerator, Replicas: min(max(c.Requested, c.Response.MinReplicas), c.Response.MaxReplicas)})
+		}
+	}
+	return heads
 }
 
 // waitsSince is the moment since which a waiting job waits.
 func (j *Job) waitsSince() float64 { return max(j.SubmitSeconds, j.LastChange) }
 
-// reserveFor looks for the devices that a job finds when as few as possible of those that run end, the first to end first.
-func (p *Pipeline) reserveFor(ctx context.Context, head *Grant) error {
+// seatedBefore is the search among those who were seated, who give way in the order in which they end, without a job for which it is.
+func (p *Pipeline) seatedBefore() roomFor {
 	s := &p.state
 	r := roomFor{p: p, grants: make([]Grant, 0, len(p.plan.Placements)+1)}
 	for i := range p.plan.Placements {
@@ -171,22 +159,29 @@ func (p *Pipeline) reserveFor(ctx context.Context, head *Grant) error {
 		}
 		r.grants = append(r.grants, p.plan.Grants[s.marks[p.plan.Placements[i].Job].grant])
 	}
-	r.head, r.grants = len(r.grants), append(r.grants, *head)
+	r.head, r.grants = len(r.grants), append(r.grants, Grant{})
 	slices.SortStableFunc(r.later, func(a, b int) int {
 		x, y := s.view.Jobs[r.grants[a].Job], s.view.Jobs[r.grants[b].Job]
 		return cmp.Or(cmp.Compare(x.secondsLeft(s.view.NowSeconds), y.secondsLeft(s.view.NowSeconds)), cmp.Compare(x.Held, y.Held))
 	})
+	return r
+}
+
+// reserveFor reserves the devices that a job finds when as few as possible of those that run end, the first to end first.
+func (p *Pipeline) reserveFor(ctx context.Context, r *roomFor) error {
+	s, job := &p.state, r.grants[r.head].Job
 	victims, err := r.search(ctx)
 	if err != nil || len(victims) == 0 {
+		s.marks[job].roomFrom = s.view.NowSeconds + p.rounds.Settle.ReserveAfterSeconds
 		return err
 	}
 	if err := r.seatWithout(ctx, victims); err != nil || !r.seated() {
 		return err
 	}
 	for i := range p.plan.Placements {
-		if at := &p.plan.Placements[i]; at.Job == head.Job {
+		if at := &p.plan.Placements[i]; at.Job == job {
 			for _, seat := range at.Seats {
-				s.view.Reserved = append(s.view.Reserved, Reservation{Job: head.Job, Node: seat.Node, Devices: seat.Devices})
+				s.view.Reserved = append(s.view.Reserved, Reservation{Job: job, Node: seat.Node, Devices: seat.Devices})
 			}
 		}
 	}

@@ -15,19 +15,3 @@ func NewStream(seed uint64, id string) *rand.PCG {
 	h.Write([]byte(id)) // never fails
 	return rand.NewPCG(seed, h.Sum64())
 }
-
-// WatchedRand is numbers of a stream with a call before the first one that is drawn.
-func WatchedRand(stream *rand.PCG, drawn func()) *rand.Rand { return rand.New(&watched{stream, drawn}) }
-
-type watched struct {
-	*rand.PCG
-	drawn func()
-}
-
-func (w *watched) Uint64() uint64 {
-	if w.drawn != nil {
-		w.drawn()
-		w.drawn = nil
-	}
-	return w.PCG.Uint64()
-}

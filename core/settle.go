@@ -153,7 +153,7 @@ func (s *state) countIdle() {
 	}
 	for i := range s.view.Cluster.Nodes {
 		n := NodeID(i)
-		s.idle[s.view.Cluster.Nodes[i].Accelerator] += (s.occupancy.ledger.FreeDevices(n) &^ s.view.ReservedFrom(-1, n)).Count()
+		s.idle[s.view.Cluster.Nodes[i].Accelerator] += (s.occupancy.ledger.FreeDevices(n) &^ s.view.ReservedOn(n)).Count()
 	}
 }
 
@@ -428,8 +428,8 @@ func (p *Pipeline) staying() (n int) {
 // seatThese asks the placer about other grants in the place of the last ones.
 func (p *Pipeline) seatThese(ctx context.Context, grants []Grant) error {
 	p.forgetAnswers()
-	p.plan.Grants = grants
-	if err := p.state.checkGrants(p.stages.Allocation.ID, grants); err != nil {
+	p.plan.Grants = p.state.reservedFirst(grants)
+	if err := p.state.checkGrants(p.stages.Allocation.ID, p.plan.Grants); err != nil {
 		return err
 	}
 	return p.seat(ctx)

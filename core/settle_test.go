@@ -62,8 +62,11 @@ func (a byCount) Allocate(_ context.Context, v *core.View, candidates []core.Can
 // oneNode leaves running jobs where they are, and seats others on the first node with room for all of their replicas.
 type oneNode struct {
 	forEverSteady
-	counts bool // it says how many devices the best node has left
+	counts   bool // it says how many devices the best node has left
+	careless bool // it does not look at what is reserved
 }
+
+func (p oneNode) KeepsReserved() bool { return !p.careless }
 
 func (p oneNode) Place(_ context.Context, v *core.View, grants []core.Grant) (s core.Seating, err error) {
 	var ledger core.Ledger
@@ -83,7 +86,7 @@ func (p oneNode) Place(_ context.Context, v *core.View, grants []core.Grant) (s 
 			s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: v.Jobs[g.Job].Seats})
 			continue
 		}
-		free := func(n core.NodeID) core.DeviceSet { return ledger.FreeDevices(n) &^ v.ReservedFrom(g.Job, n) }
+		free := func(n core.NodeID) core.DeviceSet { return ledger.FreeDevices(n) &^ v.ReservedOn(n) }
 		node := slices.IndexFunc(v.Cluster.Nodes, func(n core.Node) bool { return free(n.ID).Count() >= g.Replicas })
 		switch {
 		case blocked:
@@ -241,8 +244,17 @@ func TestSettling(t *testing.T) {
 			at(0, submit(0, 0, 3), submit(1, 0, 3), submit(2, 0, 2)), at(3540), at(3660), at(3720, submit(3, 3700, 1), submit(4, 3700, 1)),
 			at(3780, end(0, 3770)), at(3840),
 		}, []string{
-			"0@0×3 1@1×3 2?", "0@0×3 1@1×3 2?", "0@0×3 1@1×3 2?", "0@0×3 1@1×3 2? 3@1×1 4? 0×2 for 2", "1@1×3 2@0×2 3@1×1 4?", "1@1×3 2@0×2 3@1×1 4@0×1",
+			"0@0×3 1@1×3 2?", "0@0×3 1@1×3 2?", "0@0×3 1@1×3 2?", "0@0×3 1@1×3 2? 3@1×1 4? 0×2 for 2", "1@1×3 2@0×2 3@1×1 4@0×1", "1@1×3 2@0×2 3@1×1 4@0×1",
 		}},
+		"reserved for the next one where the first fits no node": {all, byCount{}, []core.Observation{
+			at(0, submit(0, 0, 3), submit(1, 0, 3), submit(5, 0, 5), submit(2, 10, 5), submit(3, 20, 2)), at(3720, submit(4, 3700, 1)), at(3780, submit(6, 3770, 1), end(0, 3770)),
+		}, []string{"0@0×3 1@1×3 2? 3? 5?", "0@0×3 1@1×3 2? 3? 4@0×1 5? 0×2 for 3", "1@1×3 2? 3@0×2 4@0×1 5? 6@0×1"}},
+		"for none that fits no node": {all, byCount{}, []core.Observation{
+			at(0, submit(0, 0, 3), submit(1, 0, 3), submit(2, 0, 5)), at(3720, submit(3, 3700, 1)), at(3780),
+		}, []string{"0@0×3 1@1×3 2?", "0@0×3 1@1×3 2? 3@0×1", "0@0×3 1@1×3 2? 3@0×1"}},
+		"nothing reserved beside a placer that does not look at it": {all, byCount{}, []core.Observation{
+			at(0, submit(0, 0, 3), submit(1, 0, 3), submit(2, 0, 2)), at(3720, submit(3, 3700, 1), submit(4, 3700, 1)),
+		}, []string{"0@0×3 1@1×3 2?", "0@0×3 1@1×3 2? 3@0×1 4@1×1"}},
 		"never reserved": {never, byCount{}, []core.Observation{
 			at(0, submit(0, 0, 3), submit(1, 0, 3), submit(2, 0, 2)), at(3660), at(3720, submit(3, 3700, 1), submit(4, 3700, 1)),
 		}, []string{"0@0×3 1@1×3 2?", "0@0×3 1@1×3 2?", "0@0×3 1@1×3 2? 3@0×1 4@1×1"}},
@@ -255,7 +267,7 @@ func TestSettling(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got seen
-			p := core.NewPipeline(oneType(), settling(tc.policy, oneNode{}), core.PipelineOptions{
+			p := core.NewPipeline(oneType(), settling(tc.policy, oneNode{careless: strings.Contains(name, "does not look")}), core.PipelineOptions{
 				Rounds: core.RoundOptions{IntervalSeconds: 60, Settle: tc.settle}, Observers: []core.Observer{&got},
 			})
 			if err := p.Run(t.Context(), &script{observations: tc.moment}); err != nil {

@@ -60,6 +60,13 @@ type OncePerRound interface {
 	AskedOnce() bool
 }
 
+// ReservedKeeper is implemented by a placer that looks at what is reserved: nothing is reserved beside any other.
+type ReservedKeeper interface {
+	// KeepsReserved reports whether it seats nobody on View.Reserved but jobs that stay there. What is reserved for a job is not in the view where that job gets
+	// devices.
+	KeepsReserved() bool
+}
+
 // SomeAllocator is implemented by an allocator that also has to know the other candidates where it is asked about some of them, as one that
 // keeps a copy of the view in another process. It is then asked by AllocateSome.
 type SomeAllocator interface {

@@ -178,14 +178,6 @@ func TestStreamsOfComponents(t *testing.T) {
 	if first, again := draw(1, "a"), draw(1, "a"); first != again || first == draw(1, "b") || first == draw(2, "a") {
 		t.Error("a stream is that of its seed and id, and of no other")
 	}
-	drawn := 0
-	r := core.WatchedRand(core.NewStream(1, "a"), func() { drawn++ })
-	if drawn != 0 {
-		t.Error("told of a draw before the first")
-	}
-	if first := r.Uint64(); first != draw(1, "a") || r.Uint64() == first || drawn != 1 {
-		t.Errorf("told of %d draws, or another stream, want one", drawn)
-	}
 }
 
 func TestDevicesOfANode(t *testing.T) {
@@ -238,25 +230,6 @@ func TestViewJob(t *testing.T) {
 	for id, want := range map[core.JobID]*core.Job{-1: nil, 0: j, 1: nil, 2: nil, 3: nil} {
 		if got := v.Job(id); got != want {
 			t.Errorf("job %d: %p, want %p", id, got, want)
-		}
-	}
-}
-
-func TestSplitBatchAtItsBounds(t *testing.T) {
-	for _, tc := range []struct {
-		total, replicas int
-		batch           core.BatchSpec
-		device, steps   int
-	}{
-		{1, 1, core.BatchSpec{}, 1, 0},
-		{0, 1, core.BatchSpec{}, 0, 0},
-		{1, 0, core.BatchSpec{}, 0, 0},
-		{64, 1, core.BatchSpec{Initial: 64}, 64, 0},
-		{65, 1, core.BatchSpec{Initial: 64}, 33, 1},
-		{65, 1, core.BatchSpec{}, 65, 0},
-	} {
-		if device, steps := core.SplitBatch(tc.total, tc.replicas, tc.batch); device != tc.device || steps != tc.steps {
-			t.Errorf("%d over %d: %d and %d, want %d and %d", tc.total, tc.replicas, device, steps, tc.device, tc.steps)
 		}
 	}
 }

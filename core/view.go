@@ -23,7 +23,8 @@ type View struct {
 	Changed []JobID
 	// HealthChanges counts how often the health of a node changed.
 	HealthChanges int
-	// Reserved lists devices that are kept for a job that waited for long, by node; all are of one job. Nobody else gets new seats on them, whatever a placer answers.
+	// Reserved lists devices that are kept for a job that waited for long, by node; all are of one job. Nobody gets new seats on them: where that job would have
+	// devices of them, they are not in the view that a placer is shown.
 	Reserved []Reservation
 
 	journal  journal

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/goodput"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/internal/refdata"
 )
@@ -57,7 +58,7 @@ func (a *aloneJob) seconds(epoch int, t core.Tuning) float64 {
 func (a *aloneJob) split(batch int) core.Tuning {
 	b := a.job.Spec.Batch
 	t := core.Tuning{LearningRateFactor: 1}
-	t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(max(batch, b.MinPerDevice*a.replicas()), a.replicas(), b)
+	t.BatchPerDevice, t.AccumulationSteps = goodput.SplitBatch(max(batch, b.MinPerDevice*a.replicas()), a.replicas(), b)
 	return t
 }
 

@@ -99,7 +99,7 @@ func compareCurves(t *testing.T, r core.Response, m *goodput.Model, batch int) {
 	for shape, rates := range [][]float64{r.Curves[0].OneNode, r.Curves[0].ManyNodes} {
 		for i, got := range rates {
 			replicas := i + 1
-			b, s := core.SplitBatch(max(batch, replicas*m.Limits.MinPerDevice), replicas, m.Limits)
+			b, s := goodput.SplitBatch(max(batch, replicas*m.Limits.MinPerDevice), replicas, m.Limits)
 			total := float64(replicas * b * (s + 1))
 			want := m.Performance.Throughput(1+shape, replicas, float64(b), s) * m.Gradients.Efficiency(total/float64(m.Limits.Initial)) / float64(m.Limits.Initial)
 			if math.Abs(got-want) > 1e-9*want {

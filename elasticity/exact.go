@@ -71,7 +71,7 @@ func (p *goodputAgent) tuneExactly(v *core.View, j *core.Job, seats []core.Seat)
 		t.BatchPerDevice, t.BatchByReplica, total = best.perDevice, best.parts, best.total
 	} else {
 		limits := p.bounds(j, c.Accelerators[accelerator])
-		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(max(j.Batch.Requested, limits.Initial, limits.MinPerDevice*replicas), replicas, limits)
+		t.BatchPerDevice, t.AccumulationSteps = goodput.SplitBatch(max(j.Batch.Requested, limits.Initial, limits.MinPerDevice*replicas), replicas, limits)
 		total = replicas * t.BatchPerDevice * (t.AccumulationSteps + 1)
 	}
 	t.LearningRateFactor = goodput.ScalingRule(p.config.ScalingRule).Factor(float64(total)/float64(j.Batch.Initial), goodput.Gradients(j.Gradients),

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/goodput"
 )
 
 // The ranges of replicas that fixed responds with.
@@ -153,7 +154,7 @@ func (p *fixed) Tune(_ context.Context, v *core.View, placements []core.Placemen
 		if !split {
 			t = core.Tuning{Job: j.ID, LearningRateFactor: 1}
 			accelerator := v.Cluster.Accelerators[v.Cluster.Nodes[seats[0].Node].Accelerator]
-			t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, core.Replicas(seats), j.BatchOn(accelerator))
+			t.BatchPerDevice, t.AccumulationSteps = goodput.SplitBatch(j.Batch.Requested, core.Replicas(seats), j.BatchOn(accelerator))
 		}
 		if !t.Equal(j.Tuning) {
 			p.tunings = append(p.tunings, t)

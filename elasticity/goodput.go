@@ -529,12 +529,12 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 	t := core.Tuning{Job: j.ID}
 	switch fixed := slices.Contains(p.config.FixedBatch, j.Application); {
 	case fixed || p.ungradedBatch(a, j) > 0 && j.Batch.Requested > 0:
-		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, replicas, limits)
+		t.BatchPerDevice, t.AccumulationSteps = goodput.SplitBatch(j.Batch.Requested, replicas, limits)
 	case p.ruled != nil:
 		t.BatchPerDevice, t.AccumulationSteps = goodput.SplitWithin(a.batch.Batch, replicas, limits)
 	case choice.PerDevice == 0:
 		total := max(limits.Initial, limits.MinPerDevice*replicas)
-		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(total, replicas, limits)
+		t.BatchPerDevice, t.AccumulationSteps = goodput.SplitBatch(total, replicas, limits)
 	default:
 		t.BatchPerDevice, t.AccumulationSteps = choice.PerDevice, choice.Accumulation
 		for t.AccumulationSteps > 0 && limits.Max/(replicas*(t.AccumulationSteps+1)) < max(limits.MinPerDevice, 1) {

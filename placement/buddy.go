@@ -369,7 +369,7 @@ func (p *buddy) findRoom(id core.NodeID, size int) room {
 	node, r := &p.machines[id], room{node: id}
 	open := p.Ledger.FreeDevices(id)
 	for i := range node.tenants {
-		if tenant := &node.tenants[i]; tenant.devices.Count() < size && !tenant.pinned {
+		if tenant := &node.tenants[i]; tenant.devices.Count() < size && !tenant.pinned && tenant.devices&p.Ledger.Reserved(id) == 0 {
 			open |= tenant.devices
 		}
 	}

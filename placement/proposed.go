@@ -83,7 +83,7 @@ func (p *proposed) follow(v *core.View, g *core.Grant) bool {
 		return false
 	}
 	for _, seat := range g.Proposed {
-		if seat.Node < 0 || int(seat.Node) >= len(v.Cluster.Nodes) || seat.Devices == 0 || p.Closed[v.Cluster.Nodes[seat.Node].Accelerator] {
+		if seat.Node < 0 || int(seat.Node) >= len(v.Cluster.Nodes) || seat.Devices == 0 || seat.Devices&p.Ledger.Reserved(seat.Node) != 0 || p.Closed[v.Cluster.Nodes[seat.Node].Accelerator] {
 			return false
 		}
 	}

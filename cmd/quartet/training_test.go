@@ -37,7 +37,7 @@ func (m *training) StepsLeft(phase int) (steps float64) {
 func (m *training) setting(c workload.Running) (perDevice, accumulation, nodes int) {
 	perDevice, accumulation = c.Tuning.BatchPerDevice, c.Tuning.AccumulationSteps
 	if perDevice == 0 {
-		perDevice, accumulation = core.SplitBatch(m.batch.Requested, c.Replicas, m.batch)
+		perDevice, accumulation = goodput.SplitBatch(m.batch.Requested, c.Replicas, m.batch)
 	}
 	for _, replicas := range c.Shape {
 		nodes += min(replicas, 1)
@@ -77,7 +77,7 @@ func (m *training) job(name, application string, submit float64, requested, most
 	spec.Batch, spec.TotalWork = m.batch, m.PhaseEnd(m.Phases()-1)
 	spec.StepTimes, spec.Truth = &core.StepTimes{}, &core.Truth{Gradients: core.Gradients(m.epochs[0])}
 	for r := 1; r <= most; r++ {
-		perDevice, accumulation := core.SplitBatch(m.batch.Requested, r, m.batch)
+		perDevice, accumulation := goodput.SplitBatch(m.batch.Requested, r, m.batch)
 		for nodes, times := range map[int]*[]float64{1: &spec.StepTimes.OneNode, 2: &spec.StepTimes.ManyNodes} {
 			*times = append(*times, m.performance.StepTime(nodes, r, float64(perDevice), accumulation))
 			spec.Truth.Measurements = append(spec.Truth.Measurements, m.measured(nodes, r, perDevice))

@@ -87,7 +87,7 @@ func (m *Model) split(total float64, replicas int) Choice {
 // and where rounding makes a pass smaller than that. Where the largest batch does not suffice for all, perDevice is less than the least.
 func SplitWithin(total, replicas int, limits core.BatchSpec) (perDevice, accumulation int) {
 	limits.MinPerDevice = max(limits.MinPerDevice, 1) // no pass is empty
-	perDevice, accumulation = core.SplitBatch(max(total, limits.MinPerDevice*replicas), replicas, limits)
+	perDevice, accumulation = SplitBatch(max(total, limits.MinPerDevice*replicas), replicas, limits)
 	least := limits.MinPerDevice * replicas
 	for accumulation > 0 && perDevice < limits.MinPerDevice && least*(accumulation+1) > limits.Max {
 		accumulation--

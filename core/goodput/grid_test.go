@@ -191,7 +191,7 @@ func TestSplitWithin(t *testing.T) {
 		if b < max(least, 1) || most > 0 && b > most || replicas*b*(s+1) > limits.Max {
 			t.Fatalf("%d is split into %d passes of %d, outside the bounds", total, s+1, b)
 		}
-		pb, ps := core.SplitBatch(total, replicas, limits)
+		pb, ps := SplitBatch(total, replicas, limits)
 		if pb >= max(least, 1) && (b != pb || s != ps) {
 			t.Fatalf("%d is split into %d passes of %d, want %d of %d", total, s+1, b, ps+1, pb)
 		}

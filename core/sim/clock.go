@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/grid"
 )
 
 // clock is the virtual time of a simulation, and what is to be reported of it.
@@ -99,7 +100,7 @@ func (s *Simulator) happen(at float64, w core.Wake) (wakes float64) {
 // onGrid is the first moment of the round grid not before t.
 func (s *Simulator) onGrid(t float64, w core.Wake) float64 {
 	if w.IntervalSeconds > 0 {
-		t = core.OnGrid(t, w.IntervalSeconds)
+		t = grid.From(t, w.IntervalSeconds)
 	}
 	if s.config.Publication.FirstRound == oneInterval {
 		return max(t, w.IntervalSeconds)

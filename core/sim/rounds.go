@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/grid"
 )
 
 // advanceByRounds advances every running job round by round, as published simulators do, until something happens.
@@ -49,7 +50,7 @@ func (s *Simulator) advanceByRounds(ctx context.Context, w core.Wake) (float64, 
 
 // nextRound is the moment of the round after now: the next on the grid, or a later one where no job comes further until something happens.
 func (s *Simulator) nextRound(now float64, reacted bool, w core.Wake) float64 {
-	next := core.NextOnGrid(now, w.IntervalSeconds)
+	next := grid.After(now, w.IntervalSeconds)
 	if !s.clock.begun && now == 0 && s.config.Publication.FirstRound == atStart {
 		next = 0
 	}

@@ -32,7 +32,7 @@ func (p *training) setting(c *workload.Running, accelerator string) (perDevice, 
 	if c.Tuning.BatchPerDevice > 0 {
 		return c.Tuning.BatchPerDevice, max(c.Tuning.AccumulationSteps, 0)
 	}
-	return core.SplitBatch(requestedBatch(p.spec), c.Replicas, p.spec.BatchOn(accelerator))
+	return goodput.SplitBatch(requestedBatch(p.spec), c.Replicas, p.spec.BatchOn(accelerator))
 }
 
 // requestedBatch is the total batch that a job trains at unless it is told another.

@@ -123,7 +123,7 @@ func (a *elasticApplicationModel) model(requested int, seconds float64) *elastic
 func (a *elasticApplicationModel) timesAt(batch int) *core.StepTimes {
 	times := &core.StepTimes{OneNode: make([]float64, min(a.config.MostDevices, profileDevicesPerNode)), ManyNodes: make([]float64, a.config.MostDevices)}
 	for devices := 1; devices <= a.config.MostDevices; devices++ {
-		perDevice, accumulation := core.SplitBatch(batch, devices, a.batch)
+		perDevice, accumulation := goodput.SplitBatch(batch, devices, a.batch)
 		time, _ := a.stepTime(a.shapes[devices-1], perDevice) // 0 where it was not measured
 		if devices <= profileDevicesPerNode {
 			times.OneNode[devices-1] = time.total(accumulation)
@@ -167,7 +167,7 @@ type elasticStep struct {
 func (m *elasticModel) step(c Running) (step elasticStep, ok bool) {
 	step.perDevice, step.accumulation = c.Tuning.BatchPerDevice, c.Tuning.AccumulationSteps
 	if step.perDevice == 0 {
-		step.perDevice, step.accumulation = core.SplitBatch(m.batch.Requested, c.Replicas, m.batch)
+		step.perDevice, step.accumulation = goodput.SplitBatch(m.batch.Requested, c.Replicas, m.batch)
 	}
 	step.total = c.Replicas * step.perDevice
 	if len(c.Tuning.BatchByReplica) > 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/goodput"
 )
 
 // ExclusiveTimes returns how long jobs would take with devices to themselves: seated on as few nodes as there can be,
@@ -98,7 +99,7 @@ func tunings(b core.BatchSpec, replicas int) []core.Tuning {
 	from := math.Max(float64(b.Initial), float64(b.MinPerDevice*replicas))
 	for i := range batchSteps {
 		total := int(math.Round(from * math.Pow(float64(b.Max)/from, float64(i)/(batchSteps-1))))
-		perDevice, accumulation := core.SplitBatch(total, replicas, b)
+		perDevice, accumulation := goodput.SplitBatch(total, replicas, b)
 		tuning := core.Tuning{BatchPerDevice: perDevice, AccumulationSteps: accumulation}
 		if perDevice >= max(b.MinPerDevice, 1) && !tuning.Equal(list[len(list)-1]) {
 			list = append(list, tuning)

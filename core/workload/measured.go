@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/goodput"
 )
 
 // measuredModel is a training job that goes as its application was measured to. A phase is an epoch, and work is
@@ -41,7 +42,7 @@ func newMeasuredModel(p *profile, batch int, published bool) *measuredModel {
 // stepSeconds is the time of an optimizer step at the requested batch; 0 where the job cannot run so. The published form
 // accumulates on a single replica at any batch, where a job does so above its initial batch only.
 func (m *measuredModel) stepSeconds(shape []int, replicas int) float64 {
-	perDevice, accumulation := core.SplitBatch(m.batch.Requested, replicas, m.batch)
+	perDevice, accumulation := goodput.SplitBatch(m.batch.Requested, replicas, m.batch)
 	if m.published && replicas == 1 && accumulation == 0 {
 		half := min((perDevice+1)/2, m.batch.Max/2)
 		if time, ok := m.stepTime(shape, half); ok {
@@ -73,7 +74,7 @@ func (m *measuredModel) PhaseEnd(phase int) float64 { return m.progress[phase] }
 func (m *measuredModel) Rate(phase int, c Running) float64 {
 	perDevice, accumulation := c.Tuning.BatchPerDevice, c.Tuning.AccumulationSteps
 	if perDevice == 0 {
-		perDevice, accumulation = core.SplitBatch(m.batch.Requested, c.Replicas, m.batch)
+		perDevice, accumulation = goodput.SplitBatch(m.batch.Requested, c.Replicas, m.batch)
 	}
 	time, ok := m.stepTime(c.Shape, perDevice)
 	if !ok || accumulation < 0 {
@@ -102,7 +103,7 @@ func (m *measuredModel) StepsLeft(phase int) float64 {
 func (m *measuredModel) Measure(phase int, c Running) (core.Measurement, core.Gradients, bool) {
 	perDevice, accumulation := c.Tuning.BatchPerDevice, c.Tuning.AccumulationSteps
 	if perDevice == 0 {
-		perDevice, accumulation = core.SplitBatch(m.batch.Requested, c.Replicas, m.batch)
+		perDevice, accumulation = goodput.SplitBatch(m.batch.Requested, c.Replicas, m.batch)
 	}
 	time, ok := m.stepTime(c.Shape, perDevice)
 	g, known := m.gradients(c.Replicas*perDevice*(accumulation+1), phase)

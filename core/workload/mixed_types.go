@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/goodput"
 )
 
 // MixedTypesConfig is the Config of the source `unlike_workers`.
@@ -243,7 +244,7 @@ func (m *mixedModel) Rate(_ int, c Running) float64 {
 	}
 	split, even := c.Tuning.BatchByReplica, c.Tuning.BatchPerDevice
 	if even == 0 {
-		even, _ = core.SplitBatch(m.task.kind.batch, c.Replicas, core.BatchSpec{})
+		even, _ = goodput.SplitBatch(m.task.kind.batch, c.Replicas, core.BatchSpec{})
 	}
 	samples, slowest, replica := 0, 0.0, 0
 	for node, replicas := range c.Shape {

@@ -109,7 +109,7 @@ func (m *modelledModel) scale(batch int) float64 { return float64(batch) / float
 
 // stepSeconds is the time of an optimizer step at the requested batch; 0 where the job cannot run so.
 func (m *modelledModel) stepSeconds(nodes, replicas int) float64 {
-	perDevice, accumulation := core.SplitBatch(m.batch.Requested, replicas, m.batch)
+	perDevice, accumulation := goodput.SplitBatch(m.batch.Requested, replicas, m.batch)
 	if !m.trains(replicas, perDevice, accumulation) {
 		return 0
 	}
@@ -129,7 +129,7 @@ func (m *modelledModel) trains(replicas, perDevice, accumulation int) bool {
 func (m *modelledModel) setting(c Running) (perDevice, accumulation int, ok bool) {
 	perDevice, accumulation = c.Tuning.BatchPerDevice, c.Tuning.AccumulationSteps
 	if perDevice == 0 {
-		perDevice, accumulation = core.SplitBatch(m.batch.Requested, c.Replicas, m.batch)
+		perDevice, accumulation = goodput.SplitBatch(m.batch.Requested, c.Replicas, m.batch)
 	}
 	return perDevice, accumulation, m.trains(c.Replicas, perDevice, accumulation)
 }

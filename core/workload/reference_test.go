@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/goodput"
 	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
@@ -117,7 +118,7 @@ func TestFixedBatchStepTimes(t *testing.T) {
 			}
 		}
 		nodes, replicas := int(number[2]), int(number[3])
-		perDevice, accumulation := core.SplitBatch(int(number[1]), replicas, profiles[app].batch)
+		perDevice, accumulation := goodput.SplitBatch(int(number[1]), replicas, profiles[app].batch)
 		if perDevice != int(number[4]) || accumulation != int(number[5]) {
 			t.Errorf("%v: batch split into %d × %d", row, perDevice, accumulation+1)
 			continue

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/goodput"
 )
 
 // siaModel is a training job that goes as its application was measured to, on the accelerator type it runs on. A phase
@@ -63,7 +64,7 @@ func (m *siaModel) fillStepTimes() {
 		}
 		for r := 1; r <= most; r++ {
 			seconds := 0.0
-			perDevice, accumulation := core.SplitBatch(m.batch.Requested, r, m.limits(s))
+			perDevice, accumulation := goodput.SplitBatch(m.batch.Requested, r, m.limits(s))
 			if time, ok := s.stepTime(consolidated(r, s.devicesPerNode), perDevice); ok {
 				seconds = time.total(accumulation) * m.slowdown
 			}
@@ -129,7 +130,7 @@ func (m *siaModel) step(c Running) (s *siaSpeeds, time stepTime, perDevice, accu
 	}
 	perDevice, accumulation = c.Tuning.BatchPerDevice, c.Tuning.AccumulationSteps
 	if perDevice == 0 {
-		perDevice, accumulation = core.SplitBatch(m.batch.Requested, c.Replicas, m.limits(s))
+		perDevice, accumulation = goodput.SplitBatch(m.batch.Requested, c.Replicas, m.limits(s))
 	}
 	time, ok = s.stepTime(c.Shape, perDevice)
 	return s, time, perDevice, accumulation, ok && accumulation >= 0

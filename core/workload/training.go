@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/goodput"
 )
 
 // Trainer is implemented by the model of a job that trains at a batch.
@@ -63,7 +64,7 @@ func (m *modelledModel) Training(phase int, c Running) (batch int, efficiency, s
 func (m *measuredModel) Training(phase int, c Running) (batch int, efficiency, samples float64, ok bool) {
 	perDevice, accumulation := c.Tuning.BatchPerDevice, c.Tuning.AccumulationSteps
 	if perDevice == 0 {
-		perDevice, accumulation = core.SplitBatch(m.batch.Requested, c.Replicas, m.batch)
+		perDevice, accumulation = goodput.SplitBatch(m.batch.Requested, c.Replicas, m.batch)
 	}
 	batch = c.Replicas * perDevice * (accumulation + 1)
 	if _, ok := m.stepTime(c.Shape, perDevice); !ok || accumulation < 0 {

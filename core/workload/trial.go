@@ -160,7 +160,7 @@ func (m *trialModel) adapted(phase int, c Running) Running {
 	tried, fastest := c, 0.0
 	for _, total := range m.of.batches {
 		tried.Tuning = core.Tuning{}
-		if tried.Tuning.BatchPerDevice, tried.Tuning.AccumulationSteps = core.SplitBatch(total, c.Replicas, m.batch); tried.Tuning.BatchPerDevice == 0 {
+		if tried.Tuning.BatchPerDevice, tried.Tuning.AccumulationSteps = goodput.SplitBatch(total, c.Replicas, m.batch); tried.Tuning.BatchPerDevice == 0 {
 			continue
 		}
 		if rate := m.measuredModel.Rate(phase, tried); rate > fastest {

@@ -34,9 +34,10 @@ var rooms = []room{
 	{"core/agent", []string{"internal/unixsocket"}},
 	{"core/control", []string{"core", "core/backend", "core/workload", "internal/unixsocket"}},
 	{"core/backend/local/keeper", []string{"core/agent"}},
-	{"core/backend", []string{"core", "core/agent", "core/mig", "core/workload", "core/goodput"}},
-	{"core/sim", []string{"core", "core/backend", "core/interference", "core/mig", "core/restart", "core/workload", "core/goodput"}},
+	{"core/backend", []string{"core", "core/agent", "core/grid", "core/mig", "core/workload", "core/goodput"}},
+	{"core/sim", []string{"core", "core/backend", "core/grid", "core/interference", "core/mig", "core/restart", "core/workload", "core/goodput"}},
 	{"core/interference", []string{"core"}},
+	{"core/grid", nil},
 	{"core/mig", nil},
 	{"core/restart", nil},
 	{"core/workload", []string{"core", "core/goodput", "core/mig", "internal/interrupt", "internal/yamlpos"}},
@@ -49,7 +50,7 @@ var rooms = []room{
 	{"core/twin", []string{"core", "core/backend", "core/goodput", "core/sim", "core/stats", "core/workload"}},
 	{"core/synthesizer", []string{"core", "core/metrics", "core/stats", "core/twin", "core/workload"}},
 	{"core/search", []string{"core"}},
-	{"core", []string{"core/mig", "internal/nearest", "internal/oneline", "internal/settings"}}, // the language and the round
+	{"core", []string{"core/grid", "core/mig", "internal/nearest", "internal/oneline", "internal/settings"}}, // the language and the round
 	// What several policies share.
 	{"policykit/policytest", []string{"core", "core/coretest", "core/coretest/drawn"}},
 	{"policykit/promise", []string{"core", "policykit/queue"}},

@@ -129,6 +129,9 @@ type antManDevice struct {
 	device int
 }
 
+// KeepsReserved is false: it knows itself which devices are free.
+func (*antMan) KeepsReserved() bool { return false }
+
 func (p *antMan) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
 	p.prepare(v, grants)
 	for i := range grants {

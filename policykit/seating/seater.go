@@ -159,7 +159,7 @@ func (s *Seater) Open(v *core.View, g *core.Grant, t core.AcceleratorID) bool {
 // that it seated stays, and a grant that it refused finds no more devices free than it did then.
 func (s *Seater) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
 
-// Begin makes all devices of ready nodes free and forgets the last answer.
+// Begin makes all devices of ready nodes free but for those that are reserved, on which jobs may only stay, and forgets the last answer.
 func (s *Seater) Begin(v *core.View) {
 	s.Rest, s.Seats, s.Placed, s.Unseated = s.Rest[:0], s.Seats[:0], s.Placed[:0], s.Unseated[:0]
 	s.Ledger.ResetTo(v)
@@ -168,7 +168,14 @@ func (s *Seater) Begin(v *core.View) {
 	}
 	copy(s.Free, s.idle)
 	clear(s.Closed)
+	for _, r := range v.Reserved {
+		s.Free[v.Cluster.Nodes[r.Node].Accelerator] -= (r.Devices & s.Ledger.FreeDevices(r.Node)).Count()
+	}
+	s.Ledger.Reserve(v.Reserved)
 }
+
+// KeepsReserved is true: Begin takes what is reserved out of what is free.
+func (s *Seater) KeepsReserved() bool { return true }
 
 // countNodes counts what there is of each accelerator type.
 func (s *Seater) countNodes(v *core.View) {
@@ -210,10 +217,10 @@ func (s *Seater) Vacate(v *core.View, g *core.Grant) {
 	s.Count(v, j.Seats, +1)
 }
 
-// Count adds seats to the free devices of their types, or takes them away.
+// Count adds seats to the free devices of their types, or takes them away, but for those that are reserved.
 func (s *Seater) Count(v *core.View, seats []core.Seat, sign int) {
 	for _, seat := range seats {
-		s.Free[v.Cluster.Nodes[seat.Node].Accelerator] += sign * seat.Devices.Count()
+		s.Free[v.Cluster.Nodes[seat.Node].Accelerator] += sign * (seat.Devices &^ s.Ledger.Reserved(seat.Node)).Count()
 	}
 }
 

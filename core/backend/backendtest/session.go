@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/grid"
 )
 
 // patience is how long a test waits for what must come, on a machine that is busy.
@@ -146,7 +147,7 @@ func (s *session) checkDue(now float64, w core.Wake, fresh []core.Event) {
 	s.Helper()
 	onGrid := func(t float64) float64 {
 		if w.IntervalSeconds > 0 && !math.IsInf(t, 1) {
-			return core.OnGrid(t, w.IntervalSeconds)
+			return grid.From(t, w.IntervalSeconds)
 		}
 		return t
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/journal"
+	"github.com/quartet-sched/quartet/core/grid"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -207,7 +208,7 @@ func (b *Backend) await(ctx context.Context) {
 func (b *Backend) due(w core.Wake) float64 {
 	onGrid := func(t float64) float64 {
 		if w.IntervalSeconds > 0 && !math.IsInf(t, 1) {
-			return core.OnGrid(t, w.IntervalSeconds)
+			return grid.From(t, w.IntervalSeconds)
 		}
 		return t
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/lead"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+	"github.com/quartet-sched/quartet/core/grid"
 )
 
 // The names of what the scheduler keeps of itself.
@@ -295,7 +296,7 @@ func (b *Backend) sleep(ctx context.Context, now, until float64) error {
 
 func onGrid(t float64, w core.Wake) float64 {
 	if w.IntervalSeconds > 0 {
-		return core.OnGrid(t, w.IntervalSeconds)
+		return grid.From(t, w.IntervalSeconds)
 	}
 	return t
 }

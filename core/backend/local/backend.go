@@ -19,6 +19,7 @@ import (
 	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/journal"
+	"github.com/quartet-sched/quartet/core/grid"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -218,7 +219,7 @@ func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, erro
 
 func onGrid(t float64, w core.Wake) float64 {
 	if w.IntervalSeconds > 0 {
-		return core.OnGrid(t, w.IntervalSeconds)
+		return grid.From(t, w.IntervalSeconds)
 	}
 	return t
 }

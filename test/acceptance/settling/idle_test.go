@@ -80,9 +80,6 @@ func seatedBeside(r *rapid.T, placer core.Placer, report *core.Report) string {
 		if j.State != core.Waiting || stopped[id] {
 			continue
 		}
-		if slices.ContainsFunc(v.Reserved, func(of core.Reservation) bool { return of.Job != id }) {
-			continue // what is idle is kept for another
-		}
 		grants := append(slices.Clip(running), core.Grant{Job: id, Accelerator: core.AnyAccelerator, Replicas: j.Requested})
 		seating, err := placer.Place(context.Background(), v, grants)
 		if err != nil {

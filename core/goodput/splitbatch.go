@@ -1,4 +1,6 @@
-package core
+package goodput
+
+import "github.com/quartet-sched/quartet/core"
 
 // SplitBatch divides a total batch over replicas: the batch of one device and the accumulation steps, so that
 // replicas × perDevice × (accumulation+1) comes as near to total as whole samples allow, from above, unless that
@@ -7,7 +9,7 @@ package core
 // caller's to check. Without samples or replicas both results are 0.
 //
 // Source: Pollux, OSDI 2021, the rule that its artifact splits a fixed batch by.
-func SplitBatch(total, replicas int, b BatchSpec) (perDevice, accumulation int) {
+func SplitBatch(total, replicas int, b core.BatchSpec) (perDevice, accumulation int) {
 	if total < 1 || replicas < 1 {
 		return 0, 0
 	}

@@ -1,48 +1,24 @@
-package core
+package goodput
 
 import (
-	"math"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
 )
 
-func TestTruthMultiplier(t *testing.T) {
-	known := &Truth{Steps: []BatchSteps{{10, 200}, {20, 150}, {40, 100}}}
-	for name, tc := range map[string]struct {
-		batch, from int
-		want        float64
-	}{
-		"the same batch":       {10, 10, 1},
-		"half the steps fewer": {20, 10, 1.5},
-		"on the line between":  {15, 10, 175 * 15 / 2000.0},
-		"from another":         {40, 20, 4.0 / 3},
-		"below all":            {9, 10, math.NaN()},
-		"above all":            {41, 10, math.NaN()},
-		"from above all":       {10, 41, math.NaN()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := known.Multiplier(tc.batch, tc.from); math.Abs(got-tc.want) > 1e-12 || math.IsNaN(got) != math.IsNaN(tc.want) {
-				t.Errorf("%v times the samples, want %v", got, tc.want)
-			}
-		})
-	}
-	if got := (&Truth{}).Multiplier(10, 10); !math.IsNaN(got) {
-		t.Errorf("without steps: %v", got)
-	}
-}
-
 func TestSplitBatch(t *testing.T) {
-	bert := BatchSpec{Initial: 12, Max: 384, MinPerDevice: 4, MaxPerDevice: 12}
-	ncf := BatchSpec{Initial: 256, Max: 32768, MinPerDevice: 32, MaxPerDevice: 32768}
+	bert := core.BatchSpec{Initial: 12, Max: 384, MinPerDevice: 4, MaxPerDevice: 12}
+	ncf := core.BatchSpec{Initial: 256, Max: 32768, MinPerDevice: 32, MaxPerDevice: 32768}
 	cases := map[string]struct {
 		total, replicas                 int
-		spec                            BatchSpec
+		spec                            core.BatchSpec
 		wantPerDevice, wantAccumulation int
 	}{
 		"fits without accumulation":             {total: 48, replicas: 4, spec: bert, wantPerDevice: 12},
 		"accumulates past the device bound":     {total: 384, replicas: 8, spec: bert, wantPerDevice: 12, wantAccumulation: 3},
-		"rounds the share up":                   {total: 320, replicas: 6, spec: BatchSpec{Initial: 20, Max: 640, MaxPerDevice: 80}, wantPerDevice: 54},
+		"rounds the share up":                   {total: 320, replicas: 6, spec: core.BatchSpec{Initial: 20, Max: 640, MaxPerDevice: 80}, wantPerDevice: 54},
 		"never exceeds the largest batch":       {total: 384, replicas: 5, spec: bert, wantPerDevice: 10, wantAccumulation: 6},
 		"one replica above the initial batch":   {total: 32768, replicas: 1, spec: ncf, wantPerDevice: 16384, wantAccumulation: 1},
 		"one replica at the initial batch":      {total: 256, replicas: 1, spec: ncf, wantPerDevice: 256},
@@ -64,7 +40,7 @@ func TestSplitBatch(t *testing.T) {
 
 func TestSplitBatchStaysWithinBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := BatchSpec{
+		b := core.BatchSpec{
 			Initial:      rapid.IntRange(1, 300).Draw(t, "initial"),
 			Max:          rapid.IntRange(300, 40000).Draw(t, "max"),
 			MaxPerDevice: rapid.IntRange(1, 40000).Draw(t, "max per device"),
@@ -80,4 +56,23 @@ func TestSplitBatchStaysWithinBounds(t *testing.T) {
 			t.Fatalf("%d in all is not near %d", actual, total)
 		}
 	})
+}
+
+func TestSplitBatchAtItsBounds(t *testing.T) {
+	for _, tc := range []struct {
+		total, replicas int
+		batch           core.BatchSpec
+		device, steps   int
+	}{
+		{1, 1, core.BatchSpec{}, 1, 0},
+		{0, 1, core.BatchSpec{}, 0, 0},
+		{1, 0, core.BatchSpec{}, 0, 0},
+		{64, 1, core.BatchSpec{Initial: 64}, 64, 0},
+		{65, 1, core.BatchSpec{Initial: 64}, 33, 1},
+		{65, 1, core.BatchSpec{}, 65, 0},
+	} {
+		if device, steps := SplitBatch(tc.total, tc.replicas, tc.batch); device != tc.device || steps != tc.steps {
+			t.Errorf("%d over %d: %d and %d, want %d and %d", tc.total, tc.replicas, device, steps, tc.device, tc.steps)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package core
+package grid
 
 import (
 	"math"
@@ -18,10 +18,10 @@ func TestGrid(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := OnGrid(tc.t, tc.interval); got != tc.on {
+			if got := From(tc.t, tc.interval); got != tc.on {
 				t.Errorf("on the grid from %v s: %v s, want %v", tc.t, got, tc.on)
 			}
-			if got := NextOnGrid(tc.t, tc.interval); got != tc.next {
+			if got := After(tc.t, tc.interval); got != tc.next {
 				t.Errorf("next on the grid after %v s: %v s, want %v", tc.t, got, tc.next)
 			}
 		})
@@ -38,16 +38,16 @@ func TestGridHasNoPointTwiceAndMissesNone(t *testing.T) {
 		k := rapid.OneOf(rapid.Int64Range(0, 1000), rapid.Int64Range(0, 1<<50)).Draw(t, "k")
 		now := float64(k) * interval
 		for range 100 {
-			if got := OnGrid(now, interval); got != now {
+			if got := From(now, interval); got != now {
 				t.Fatalf("point %d, %v s, is taken to be off the grid: %v s", k, now, got)
 			}
 			k++
 			want := float64(k) * interval
-			if got := NextOnGrid(now, interval); got != want {
+			if got := After(now, interval); got != want {
 				t.Fatalf("after %v s comes %v s, want point %d, %v s", now, got, k, want)
 			}
 			between := now + (want-now)*rapid.Float64Range(0, 1).Draw(t, "fraction")
-			if got := OnGrid(between, interval); between > now && got != want {
+			if got := From(between, interval); between > now && got != want {
 				t.Fatalf("not before %v s comes %v s, want point %d, %v s", between, got, k, want)
 			}
 			now = want
