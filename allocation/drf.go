@@ -109,7 +109,7 @@ func (p *drf) Allocate(_ context.Context, v *core.View, candidates []core.Candid
 		p.fill(v, candidates)
 		return p.walk.Grants(), nil
 	}
-	for _, r := range p.order.Arrange(v, candidates, func(c *core.Candidate) float64 {
+	for _, r := range p.order.ArrangeChanged(v, candidates, func(c *core.Candidate) float64 {
 		wants := p.wants(v, c)
 		return synergy.DRF(&wants, 0, p.fleet.Capacity)
 	}) {

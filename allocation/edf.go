@@ -52,7 +52,7 @@ type edf struct {
 // Allocate depends on neither the time nor on who runs, pins aside.
 func (p *edf) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	p.Begin(v, candidates)
-	ranks := p.order.Arrange(v, candidates, func(c *core.Candidate) float64 {
+	ranks := p.order.ArrangeChanged(v, candidates, func(c *core.Candidate) float64 {
 		if c.BestEffort {
 			return math.Inf(1)
 		}

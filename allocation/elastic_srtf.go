@@ -54,7 +54,7 @@ type elasticSRTF struct {
 func (p *elasticSRTF) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	p.Begin(v, candidates)
 	shrinks := false // the time left of some job does as it runs
-	ranks := p.order.Arrange(v, candidates, func(c *core.Candidate) float64 {
+	ranks := p.order.ArrangeChanged(v, candidates, func(c *core.Candidate) float64 {
 		n := p.Limit(v, c, queue.Requested(c))
 		seconds, declared := queue.RemainingSeconds(c, v.NowSeconds, n, p.PerNode, p.steps)
 		shrinks = shrinks || declared

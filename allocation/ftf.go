@@ -68,7 +68,7 @@ func (p *ftf) Allocate(_ context.Context, v *core.View, candidates []core.Candid
 	p.speeds.Begin(v)
 	p.walk.Begin(v)
 	p.walk.KeepPinned(v, candidates)
-	for _, r := range p.ranks.Arrange(v, candidates, func(c *core.Candidate) float64 {
+	for _, r := range p.ranks.ArrangeChanged(v, candidates, func(c *core.Candidate) float64 {
 		n := p.walk.Replicas(v, c)
 		seconds, _ := queue.RemainingSeconds(c, now, n, perNode, p.steps)
 		state := synergy.State{ArrivalSeconds: c.SubmitSeconds, RemainingSeconds: seconds / p.speeds.Of(c, n), DurationSeconds: aloneSeconds(c, now, seconds)}

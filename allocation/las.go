@@ -80,7 +80,7 @@ type las struct {
 
 func (p *las) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	now := v.NowSeconds
-	ranks := p.order.Arrange(v, candidates, func(c *core.Candidate) float64 { return p.key(c.Job, now) })
+	ranks := p.order.ArrangeChanged(v, candidates, func(c *core.Candidate) float64 { return p.key(c.Job, now) })
 	p.walk.Begin(v)
 	p.walk.KeepPinned(v, candidates)
 	for _, r := range ranks {

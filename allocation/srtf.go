@@ -67,7 +67,7 @@ func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 	p.walk.Begin(v)
 	p.walk.KeepPinned(v, candidates)
 	p.speeds.Begin(v)
-	ranks := p.order.Arrange(v, candidates, func(c *core.Candidate) float64 {
+	ranks := p.order.ArrangeChanged(v, candidates, func(c *core.Candidate) float64 {
 		n := p.walk.Replicas(v, c)
 		seconds, _ := queue.RemainingSeconds(c, now, n, perNode, p.steps)
 		seconds /= p.speeds.Of(c, n)

@@ -59,7 +59,7 @@ func (p *tetris) Allocate(_ context.Context, v *core.View, candidates []core.Can
 	p.speeds.Begin(v)
 	p.walk.Begin(v)
 	p.walk.KeepPinned(v, candidates)
-	for _, r := range p.order.Arrange(v, candidates, func(c *core.Candidate) float64 {
+	for _, r := range p.order.ArrangeChanged(v, candidates, func(c *core.Candidate) float64 {
 		n := p.walk.Replicas(v, c)
 		seconds, _ := queue.RemainingSeconds(c, now, n, perNode, p.steps)
 		state := p.fleet.Wanted(c.JobSpec, n)

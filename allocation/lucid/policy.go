@@ -123,7 +123,7 @@ func (p *lucid) Allocate(_ context.Context, v *core.View, candidates []core.Cand
 		p.present = append(p.present, candidates[i].ID)
 	}
 	perNode := v.Cluster.LargestNode()
-	ranks := p.order.Arrange(v, candidates, func(c *core.Candidate) float64 { return p.size(v, c, perNode) })
+	ranks := p.order.ArrangeChanged(v, candidates, func(c *core.Candidate) float64 { return p.size(v, c, perNode) })
 	p.turnOnOrOff(v)
 	p.keep(v, candidates)
 	for _, r := range ranks {

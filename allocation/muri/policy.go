@@ -114,7 +114,7 @@ func (p *policy) Allocate(_ context.Context, v *core.View, candidates []core.Can
 	p.grants, p.groups = p.grants[:0], 0
 	p.account(v.NowSeconds, candidates)
 	left := v.Devices - p.keepPinned(v, candidates)
-	ranks := p.order.Arrange(v, candidates, func(c *core.Candidate) float64 { return p.key(v, c) })
+	ranks := p.order.ArrangeChanged(v, candidates, func(c *core.Candidate) float64 { return p.key(v, c) })
 	p.list(v, candidates, ranks)
 	p.grouper.Largest = min(p.largest, max(v.Cluster.MaxOwners, 1))
 	p.grouper.Fits = p.fits(v.Cluster)

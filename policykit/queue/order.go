@@ -31,8 +31,7 @@ func compareRanks(a, b Rank) int {
 // Order sorts candidates by a key that changes little from round to round: it starts from the order of the round
 // before, so that a round costs O(candidates) when few of them change places. The zero value is an order of nobody.
 type Order struct {
-	// Drifts says that the keys of jobs that wait change, too, as time passes or as others do. Without it a job is asked about again when something happened to it,
-	// while it runs, and when the health of nodes changed.
+	// Drifts says that the keys of jobs that wait change, too, as time passes or as others do: ArrangeChanged then asks about all.
 	Drifts bool
 
 	last  glance
@@ -56,7 +55,14 @@ type glance struct {
 
 // Arrange returns the candidates in ascending order of key. A key that is not a number counts as +Inf. The list is the
 // order's own, until the next call.
-func (o *Order) Arrange(v *core.View, candidates []core.Candidate, key func(*core.Candidate) float64) []Rank {
+func (o *Order) Arrange(candidates []core.Candidate, key func(*core.Candidate) float64) []Rank {
+	o.last = glance{}
+	return o.arrange(candidates, key)
+}
+
+// ArrangeChanged is Arrange that asks about a job again only when something happened to it, while it runs, and when the health of nodes changed,
+// but for an order that Drifts.
+func (o *Order) ArrangeChanged(v *core.View, candidates []core.Candidate, key func(*core.Candidate) float64) []Rank {
 	last := o.last
 	changed, next, complete := v.ChangesSince(last.cursor)
 	o.last = glance{view: v, round: v.Round, cursor: next, health: v.HealthChanges, whole: len(candidates) == len(v.Active)}
@@ -64,6 +70,11 @@ func (o *Order) Arrange(v *core.View, candidates []core.Candidate, key func(*cor
 	if o.last.whole && last.whole && complete && v == last.view && v.HealthChanges == last.health && !o.Drifts && o.update(v, changed, candidates, key) {
 		return o.ranks
 	}
+	return o.arrange(candidates, key)
+}
+
+// arrange asks about all candidates.
+func (o *Order) arrange(candidates []core.Candidate, key func(*core.Candidate) float64) []Rank {
 	o.recall(candidates)
 	for i := range o.ranks {
 		r := &o.ranks[i]

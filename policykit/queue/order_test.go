@@ -40,7 +40,7 @@ func TestOrderSortsFromAnyOrderBefore(t *testing.T) {
 				}
 				return 0
 			})
-			got := o.Arrange(&core.View{}, candidates, func(c *core.Candidate) float64 { return c.Progress })
+			got := o.Arrange(candidates, func(c *core.Candidate) float64 { return c.Progress })
 			if !slices.Equal(got, want) {
 				t.Fatalf("got %v, want %v", got, want)
 			}
@@ -91,8 +91,8 @@ func TestOrderOfThoseThatChanged(t *testing.T) {
 			}
 			key := func(c *core.Candidate) float64 { return factor * c.Progress }
 			for questions := rapid.IntRange(0, 2).Draw(t, "questions"); questions > 0; questions-- {
-				got := few.Arrange(v, candidates, func(c *core.Candidate) float64 { asked++; return key(c) })
-				if want := all.Arrange(v, candidates, key); !slices.Equal(got, want) {
+				got := few.ArrangeChanged(v, candidates, func(c *core.Candidate) float64 { asked++; return key(c) })
+				if want := all.ArrangeChanged(v, candidates, key); !slices.Equal(got, want) {
 					t.Fatalf("got %v, want %v", got, want)
 				}
 				candidates = slices.Clone(candidates[:rapid.IntRange(0, len(candidates)).Draw(t, "shown")])
@@ -119,7 +119,7 @@ func TestOrderPassesOverThoseThatWait(t *testing.T) {
 		if v.Round++; round == 2 {
 			v.NoteChange(7)
 		}
-		if o.Arrange(v, candidates, func(*core.Candidate) float64 { asked++; return 0 }); asked != want {
+		if o.ArrangeChanged(v, candidates, func(*core.Candidate) float64 { asked++; return 0 }); asked != want {
 			t.Errorf("round %d asks for %d keys, want %d", round, asked, want)
 		}
 	}
@@ -136,7 +136,7 @@ func TestOrderOfThoseThatFallBehind(t *testing.T) {
 				candidates[i].Job = &core.Job{JobSpec: &core.JobSpec{ID: core.JobID(i), Requested: 1 + r.IntN(8)}, Progress: float64(r.IntN(100))}
 			}
 			for range 60 {
-				ranks := o.Arrange(&core.View{}, candidates, func(c *core.Candidate) float64 { return c.Progress })
+				ranks := o.Arrange(candidates, func(c *core.Candidate) float64 { return c.Progress })
 				if !slices.IsSortedFunc(ranks, compareRanks) || len(ranks) != jobs {
 					t.Fatal("the ranks are not in order")
 				}
