@@ -155,9 +155,9 @@ func (s *state) checkTogether(component string, grants []Grant, placed []Placeme
 	return nil
 }
 
-// takeStanding takes in for how long the answer stands that a policy just gave. grants is how many the answer holds, of
-// which the standing may name the first as its condition.
-func (p *Pipeline) takeStanding(component string, can *Abilities, grants int) error {
+// takeStanding takes in for how long the answer stands that a policy just gave. grants are those of the answer, of
+// which the standing may name the first as its condition: it does not stand where one of them was dropped.
+func (p *Pipeline) takeStanding(component string, can *Abilities, grants []Grant) error {
 	s := &p.state
 	now := s.view.NowSeconds
 	answer := Standing{UntilSeconds: now}
@@ -167,8 +167,18 @@ func (p *Pipeline) takeStanding(component string, can *Abilities, grants int) er
 	if math.IsNaN(answer.UntilSeconds) {
 		return s.broken(component, -1, RuleStandingSane, "stands until %v", answer.UntilSeconds)
 	}
-	if answer.IfSeated < 0 || answer.IfSeated > grants {
-		return s.broken(component, -1, RuleStandingSane, "stands if %d grants of %d are seated", answer.IfSeated, grants)
+	if answer.IfSeated < 0 || answer.IfSeated > len(grants) {
+		return s.broken(component, -1, RuleStandingSane, "stands if %d grants of %d are seated", answer.IfSeated, len(grants))
+	}
+	if len(p.plan.Grants) < len(grants) || len(s.view.Reserved) > 0 {
+		for _, g := range grants[:answer.IfSeated] {
+			if m := s.marks[g.Job]; m.granted != s.view.Round {
+				answer.UntilSeconds = now
+			} else {
+				answer.IfSeated = max(answer.IfSeated, m.grant+1)
+			}
+		}
+		answer.IfSeated = min(answer.IfSeated, len(p.plan.Grants))
 	}
 	p.standing.UntilSeconds = min(p.standing.UntilSeconds, max(answer.UntilSeconds, now))
 	p.standing.IfSeated = max(p.standing.IfSeated, answer.IfSeated) // of no other stage than the allocator

@@ -82,7 +82,7 @@ func (a *avoidance) others(i int, seat Seat, failed []Seat) (nodes []NodeID) {
 	p := &a.plan.Placements[i]
 	c, j := a.view.Cluster, a.view.Jobs[p.Job]
 	m := a.marks[p.Job]
-	anyType := len(p.Seats) == 1 && m.granted == a.view.Round && a.plan.Grants[m.grant].Accelerator == AnyAccelerator
+	anyType := !a.blocked && len(p.Seats) == 1 && m.granted == a.view.Round && a.plan.Grants[m.grant].Accelerator == AnyAccelerator
 	from := &c.Nodes[seat.Node]
 	free := map[NodeID]int{}
 	for i := range c.Nodes {

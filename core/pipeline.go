@@ -237,7 +237,7 @@ func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
 			if err != nil {
 				return s.malfunction(c.ID, "admit", err)
 			}
-			if err := p.takeStanding(c.ID, &c.can, 0); err != nil {
+			if err := p.takeStanding(c.ID, &c.can, nil); err != nil {
 				return err
 			}
 			s.expectReview(&c.can)
@@ -294,17 +294,18 @@ func (p *Pipeline) allocateTo(ctx context.Context, candidates []Candidate) error
 		return nil
 	}
 	if err := s.ask(ctx, c.ID, c.can.Recoverer, (*mark).forgetGrant, func() (err error) {
-		if p.plan.Grants, err = c.can.allocate(ctx, c.Policy, &s.view, s.candidates, candidates); err != nil {
+		answer, err := c.can.allocate(ctx, c.Policy, &s.view, s.candidates, candidates)
+		if err != nil {
 			return s.malfunction(c.ID, "allocate", err)
 		}
-		p.plan.Grants = s.reservedFirst(s.ineligible(p.plan.Grants))
+		p.plan.Grants = s.reservedFirst(s.ineligible(answer))
 		if err := s.checkGrants(c.ID, p.plan.Grants); err != nil {
 			return err
 		}
 		if err := s.takeGap(c.ID, c.can.Certifier); err != nil {
 			return err
 		}
-		return p.takeStanding(c.ID, &c.can, len(p.plan.Grants))
+		return p.takeStanding(c.ID, &c.can, answer)
 	}); err != nil {
 		return err
 	}
@@ -348,7 +349,7 @@ func (p *Pipeline) seat(ctx context.Context) error {
 		if err := s.checkSeating(c.ID, p.plan.Grants, seating); err != nil {
 			return err
 		}
-		return p.takeStanding(c.ID, &c.can, 0)
+		return p.takeStanding(c.ID, &c.can, nil)
 	})
 }
 
@@ -377,7 +378,7 @@ func (p *Pipeline) tune(ctx context.Context) error {
 			if err := s.checkTunings(c.ID, p.plan.Tunings); err != nil {
 				return err
 			}
-			if err := p.takeStanding(c.ID, &c.can, 0); err != nil { // not after Respond, which is asked about few jobs
+			if err := p.takeStanding(c.ID, &c.can, nil); err != nil { // not after Respond, which is asked about few jobs
 				return err
 			}
 			p.takeRevision(&c.can)
@@ -402,7 +403,7 @@ func (p *Pipeline) scale(ctx context.Context) error {
 		if err := s.checkTarget(c.ID, p.plan.Cluster); err != nil {
 			return err
 		}
-		return p.takeStanding(c.ID, &c.can, 0)
+		return p.takeStanding(c.ID, &c.can, nil)
 	})
 }
 

@@ -138,8 +138,10 @@ func (p *Pipeline) longestWaiting(after float64) (heads []Grant) {
 		}
 	}
 	slices.SortStableFunc(waiting, func(a, b *Candidate) int { return cmp.Compare(a.waitsSince(), b.waitsSince()) })
-	for i, c := range waiting {
-		if len(heads) < mostHeads && !slices.ContainsFunc(waiting[:i], func(o *Candidate) bool { return sameShape(c, o) }) {
+	var firsts []*Candidate // of their shapes
+	for _, c := range waiting {
+		if len(heads) < mostHeads && !slices.ContainsFunc(firsts, func(o *Candidate) bool { return sameShape(c, o) }) {
+			firsts = append(firsts, c)
 			heads = append(heads, Grant{Job: c.ID, Accelerator: AnyAccelerator, Replicas: min(max(c.Requested, c.Response.MinReplicas), c.Response.MaxReplicas)})
 		}
 	}

@@ -70,8 +70,8 @@ func (r *retries) heal(n NodeID, devices DeviceSet) {
 func (s *state) reviewRetries() {
 	r := &s.retries
 	r.next = math.Inf(1)
-	for id, at := range r.notBefore { // in whatever order: the changed jobs are sorted, and the least moment counts
-		if at > s.view.NowSeconds {
+	for _, id := range slices.Sorted(maps.Keys(r.notBefore)) { // the journal of changes has their order
+		if at := r.notBefore[id]; at > s.view.NowSeconds {
 			r.next = min(r.next, at)
 			continue
 		}

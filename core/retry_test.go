@@ -257,3 +257,41 @@ func (g grantMost) Allocate(_ context.Context, _ *core.View, candidates []core.C
 	}
 	return g.change(grants), nil
 }
+
+// A job that waits to be tried again is no candidate. An allocator that grants it devices all the same, as a plugin built before there were such jobs, loses
+// that grant alone: its answer does not stand when it was to stand with that job seated.
+func TestGrantsOfJobsThatWaitAreDropped(t *testing.T) {
+	b := &script{observations: []core.Observation{
+		{Events: []core.Event{submit(0, 0, 1), submit(1, 0, 1), submit(2, 0, 1)}},
+		{NowSeconds: 50, Events: []core.Event{until(95, fails(0, 50, seat(0, 1)))}},
+	}}
+	stages := fakes{}.stages()
+	stages.Allocation.Policy = &grantEverybody{}
+	stages.Placement.Policy = seatKept{}
+	told := &changed{}
+	err := core.NewPipeline(one(nodesOf(3)), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 30}, Observers: []core.Observer{told}}).Run(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b.wakes) < 2 || b.wakes[1].BySeconds > 60 {
+		t.Errorf("%+v: want a round at 60 s, as what was answered does not stand\n%v", b.wakes, told.rounds)
+	}
+}
+
+// grantEverybody grants devices to all active jobs, whoever the question is about, and stands when all of them are seated.
+type grantEverybody struct {
+	grantAll
+	granted int
+}
+
+func (g *grantEverybody) Allocate(_ context.Context, v *core.View, _ []core.Candidate) (grants []core.Grant, err error) {
+	for _, id := range v.Active {
+		grants = append(grants, core.Grant{Job: id, Accelerator: core.AnyAccelerator, Replicas: 1})
+	}
+	g.granted = len(grants)
+	return grants, nil
+}
+
+func (g *grantEverybody) Standing() core.Standing {
+	return core.Standing{UntilSeconds: math.Inf(1), IfSeated: g.granted}
+}
