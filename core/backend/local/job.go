@@ -30,7 +30,7 @@ type job struct {
 	spokeIn     int // last run that is recorded to have said anything
 
 	run     run          // the last one; Number 0 for none
-	shrunk  int          // round that took in that it lost devices, the last one; 0 for none
+	shrunk  int          // round that took in that replicas of it were killed, the last one; 0 for none
 	rigid   bool         // when it had lost replicas it was given as many as before at once: it does not continue with fewer
 	vain    float64      // longest life of its runs that ended without success since it last got further, at least startNoise
 	deepest float64      // most progress that a checkpoint kept

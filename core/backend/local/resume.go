@@ -279,7 +279,10 @@ func (b *Backend) take(e *core.Event) {
 		j.leave(e.AtSeconds)
 		j.progress = e.Progress
 	case core.JobShrunk:
-		j.seats, j.decided, j.shrunk = slices.Clone(e.Seats), b.journal.Rounds(), b.journal.Rounds()
+		j.seats, j.decided = slices.Clone(e.Seats), b.journal.Rounds()
+		if e.Cause == core.CauseKilled {
+			j.shrunk = j.decided
+		}
 		j.progress, j.rate, j.asOf, j.tuning.BatchByReplica = e.Progress, e.Rate, e.FromSeconds, nil
 	case core.JobReported:
 		j.reported.hear(agent.Metric{Name: e.Metric, Step: e.Step, Value: e.Value})

@@ -109,7 +109,10 @@ func (b *Backend) shrink(j *job, left []core.Seat, f failure, notBefore float64)
 		return false
 	}
 	j.progress = j.keeps(f.at)
-	j.seats, j.decided, j.shrunk = left, b.journal.Rounds()+1, b.journal.Rounds()+1
+	j.seats, j.decided = left, b.journal.Rounds()+1
+	if f.cause == core.CauseKilled {
+		j.shrunk = j.decided
+	}
 	j.tuning.BatchByReplica = nil
 	j.begin(f.at)
 	b.unsettled = true

@@ -16,7 +16,7 @@ import (
 // settle brings what runs closer to what is decided: it tells runs to stop that are not wanted any more, and starts those
 // for which there is room beside all whose processes are still there.
 func (b *Backend) settle(now float64) error {
-	if !b.unsettled {
+	if !b.unsettled && len(b.uncounted) == 0 {
 		return nil
 	}
 	if err := b.countFailures(); err != nil {
