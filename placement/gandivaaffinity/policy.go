@@ -265,7 +265,8 @@ func (p *gandivaAffinity) comeBack(v *core.View, group []core.Grant, oneNode boo
 			continue
 		}
 		closed := slices.ContainsFunc(seats, func(s core.Seat) bool { return !p.Open(v, g, v.Cluster.Nodes[s.Node].Accelerator) })
-		if !closed && p.Ledger.Occupy(seats) {
+		reserved := slices.ContainsFunc(seats, func(s core.Seat) bool { return s.Devices&p.Ledger.Reserved(s.Node) != 0 })
+		if !closed && !reserved && p.Ledger.Occupy(seats) {
 			return k, seats
 		}
 	}

@@ -50,7 +50,7 @@ func (a *announcer) announce(object *trainingjob.TrainingJob, status *trainingjo
 
 // isNews reports whether a condition says something new. A job may be interrupted twice for the same reason.
 func isNews(was, is *metav1.Condition) bool {
-	again := was != nil && is.Type == trainingjob.ConditionInterrupted && (was.Message != is.Message || was.LastTransitionTime != is.LastTransitionTime)
+	again := was != nil && is.Type == trainingjob.ConditionInterrupted && (was.Message != is.Message || !was.LastTransitionTime.Equal(&is.LastTransitionTime))
 	return was == nil || was.Reason != is.Reason || was.Status != is.Status || again
 }
 

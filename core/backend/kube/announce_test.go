@@ -71,3 +71,32 @@ func TestEvents(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
+
+// A condition is news when something about it changed: not when it comes back from the API server in another time zone.
+func TestNewsOfConditions(t *testing.T) {
+	at := metav1.NewTime(time.Date(2024, 3, 1, 12, 0, 0, 0, time.UTC))
+	interrupted := metav1.Condition{Type: trainingjob.ConditionInterrupted, Status: metav1.ConditionTrue, Reason: "Moved", Message: "decided by x", LastTransitionTime: at}
+	for name, tc := range map[string]struct {
+		change func(is *metav1.Condition)
+		want   bool
+	}{
+		"the same":              {func(*metav1.Condition) {}, false},
+		"as it comes back":      {func(is *metav1.Condition) { is.LastTransitionTime = metav1.NewTime(at.In(time.FixedZone("", 3600))) }, false},
+		"interrupted once more": {func(is *metav1.Condition) { is.LastTransitionTime = metav1.NewTime(at.Add(time.Second)) }, true},
+		"for another reason":    {func(is *metav1.Condition) { is.Reason = "NodeDrained" }, true},
+		"by somebody else":      {func(is *metav1.Condition) { is.Message = "decided by y" }, true},
+		"of another, later": {func(is *metav1.Condition) {
+			is.Type = trainingjob.ConditionRunning
+			is.LastTransitionTime = metav1.NewTime(at.Add(time.Second))
+		}, false},
+		"which is over": {func(is *metav1.Condition) { is.Status = metav1.ConditionFalse }, true},
+	} {
+		is := interrupted
+		if tc.change(&is); isNews(&interrupted, &is) != tc.want {
+			t.Errorf("%s: news %v, want %v", name, !tc.want, tc.want)
+		}
+	}
+	if !isNews(nil, &interrupted) {
+		t.Error("the first one is no news")
+	}
+}
