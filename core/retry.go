@@ -69,7 +69,9 @@ func (r *retries) heal(n NodeID, devices DeviceSet) {
 // reviewRetries drops the moments that have come: what their jobs can do with devices is asked anew.
 func (s *state) reviewRetries() {
 	r := &s.retries
-	r.next = math.Inf(1)
+	if r.next = math.Inf(1); len(r.notBefore) == 0 {
+		return
+	}
 	for _, id := range slices.Sorted(maps.Keys(r.notBefore)) { // the journal of changes has their order
 		if at := r.notBefore[id]; at > s.view.NowSeconds {
 			r.next = min(r.next, at)
