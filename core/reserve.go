@@ -121,8 +121,7 @@ func reservedDevices(of []Reservation) (n int) {
 // mostHeads is for how many jobs devices are looked for in a round at most, where none are found for those before.
 const mostHeads = 8
 
-// longestWaiting is grants to the jobs that have waited for longest, and for so long at least, one of each shape. A job for which nothing was found is not among them
-// for as long.
+// longestWaiting is grants to the jobs that have waited for longest, and for so long at least, one of each shape; not to one for which nothing was found since.
 func (p *Pipeline) longestWaiting(after float64) (heads []Grant) {
 	s := &p.state
 	var waiting []*Candidate
