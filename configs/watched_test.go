@@ -10,9 +10,9 @@ func TestWatchedRand(t *testing.T) {
 	drawn := 0
 	r := watchedRand(core.NewStream(1, "a"), func() { drawn++ })
 	if drawn != 0 {
-		t.Error("told of a draw before the first")
+		t.Error("a draw is reported before the first")
 	}
 	if first := r.Uint64(); first != core.NewStream(1, "a").Uint64() || r.Uint64() == first || drawn != 1 {
-		t.Errorf("told of %d draws, or another stream, want one", drawn)
+		t.Errorf("%d draws are reported, or another stream, want one", drawn)
 	}
 }

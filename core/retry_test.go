@@ -268,13 +268,13 @@ func TestGrantsOfJobsThatWaitAreDropped(t *testing.T) {
 	stages := fakes{}.stages()
 	stages.Allocation.Policy = &grantEverybody{}
 	stages.Placement.Policy = seatKept{}
-	told := &changed{}
-	err := core.NewPipeline(one(nodesOf(3)), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 30}, Observers: []core.Observer{told}}).Run(t.Context(), b)
+	seen := &changed{}
+	err := core.NewPipeline(one(nodesOf(3)), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 30}, Observers: []core.Observer{seen}}).Run(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(b.wakes) < 2 || b.wakes[1].BySeconds > 60 {
-		t.Errorf("%+v: want a round at 60 s, as what was answered does not stand\n%v", b.wakes, told.rounds)
+		t.Errorf("%+v: want a round at 60 s, as what was answered does not stand\n%v", b.wakes, seen.rounds)
 	}
 }
 
