@@ -154,7 +154,7 @@ func (s *state) shrink(j *Job, e *Event) error {
 	}
 	var lost []Seat
 	if e.Cause.blames() {
-		lost = lostOf(j.Seats, e.Seats)
+		lost = SeatsWithout(j.Seats, e.Seats)
 	}
 	s.retries.blame(j, e, lost)
 	j.settle(e.AtSeconds)

@@ -143,12 +143,12 @@ func devicesOn(seats []Seat, n NodeID) (d DeviceSet) {
 	return d
 }
 
-// lostOf is what is left out of a job's seats.
-func lostOf(had, left []Seat) (lost []Seat) {
-	for _, s := range had {
-		if s.Devices &^= devicesOn(left, s.Node); s.Devices != 0 {
-			lost = append(lost, s)
+// SeatsWithout is the devices of seats that others do not have, in the order of the seats.
+func SeatsWithout(seats, others []Seat) (left []Seat) {
+	for _, s := range seats {
+		if s.Devices &^= devicesOn(others, s.Node); s.Devices != 0 {
+			left = append(left, s)
 		}
 	}
-	return lost
+	return left
 }

@@ -75,8 +75,8 @@ func (s *Simulator) leave(j *simJob, at float64, keep []core.Seat) {
 		return
 	}
 	held := j.held(at)
-	j.kept = without(held, without(held, keep))
-	lost := slices.DeleteFunc(without(held, keep), func(seat core.Seat) bool {
+	j.kept = core.SeatsWithout(held, core.SeatsWithout(held, keep))
+	lost := slices.DeleteFunc(core.SeatsWithout(held, keep), func(seat core.Seat) bool {
 		return s.lost(seat.Node)
 	})
 	if len(lost) > 0 {
@@ -127,12 +127,12 @@ func (s *Simulator) inPlace(j *simJob, seats []core.Seat) bool {
 func (s *Simulator) startOf(j *simJob, seats []core.Seat) float64 {
 	delay := s.config.StartDelay.Seconds()
 	if s.config.ReleaseDelay > 0 {
-		j.holdsFrom = s.freeFrom(without(seats, j.kept))
+		j.holdsFrom = s.freeFrom(core.SeatsWithout(seats, j.kept))
 	} else {
 		j.holdsFrom = s.clock.now
 	}
 	stays := s.inPlace(j, seats)
-	if stays && len(without(seats, j.seats)) == 0 {
+	if stays && len(core.SeatsWithout(seats, j.seats)) == 0 {
 		return max(j.holdsFrom, j.runsFrom)
 	}
 	if s.starts.delays != nil {
@@ -169,22 +169,6 @@ func (s *Simulator) noteStart(j *simJob) {
 		message = "it waits for devices that were not let go of yet"
 	}
 	s.clock.notes = append(s.clock.notes, core.Event{Kind: core.JobStarting, AtSeconds: s.clock.now, Job: j.Spec.ID, Message: message})
-}
-
-// without is the devices of seats that others do not hold.
-func without(seats, others []core.Seat) []core.Seat {
-	var left []core.Seat
-	for _, seat := range seats {
-		for _, other := range others {
-			if other.Node == seat.Node {
-				seat.Devices &^= other.Devices
-			}
-		}
-		if seat.Devices != 0 {
-			left = append(left, seat)
-		}
-	}
-	return left
 }
 
 // UsesSeed says that failures of nodes, the delays of starts, measurements and nodes of pools draw from streams of their own, which nobody watches.

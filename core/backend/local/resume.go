@@ -326,7 +326,7 @@ func (b *Backend) wakeUp() {
 		}
 		if gone := b.gone(j); gone != nil {
 			b.log.Warn("a job loses its devices, which are gone", "job", j.Spec.Name)
-			b.lost(j, remaining(j.seats, gone), failure{cause: core.CauseDeviceLost, why: "a device that it ran on is gone", at: b.elapsed()})
+			b.lost(j, core.SeatsWithout(j.seats, gone), failure{cause: core.CauseDeviceLost, why: "a device that it ran on is gone", at: b.elapsed()})
 		}
 		if j.cancelled && j.submitted {
 			b.cancel(j)

@@ -135,7 +135,7 @@ func (b *Backend) loses(j *job, e *keeper.Exit, at float64) {
 		if j.run.Counted != decided { // a scheduler before this one may have counted it
 			times++
 		}
-		if b.shrink(j, remaining(j.seats, where), killed, at+b.seconds(b.retryDelay(times))) {
+		if b.shrink(j, core.SeatsWithout(j.seats, where), killed, at+b.seconds(b.retryDelay(times))) {
 			j.run.Shrunk, j.run.Counted = times, decided
 			b.uncounted = append(b.uncounted, j)
 			return
@@ -180,21 +180,6 @@ func (b *Backend) describe(seats []core.Seat) string {
 		list = append(list, fmt.Sprintf("%s:%s", b.cluster.Nodes[s.Node].Name, s.Devices))
 	}
 	return strings.Join(list, " ")
-}
-
-// remaining is what is left of seats, in their order.
-func remaining(seats, lost []core.Seat) (left []core.Seat) {
-	for _, s := range seats {
-		for _, l := range lost {
-			if l.Node == s.Node {
-				s.Devices &^= l.Devices
-			}
-		}
-		if s.Devices != 0 {
-			left = append(left, s)
-		}
-	}
-	return left
 }
 
 // retryDelay is how long a job waits that has failed so often.
