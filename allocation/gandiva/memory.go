@@ -29,6 +29,7 @@ type learnedTurn struct {
 	Turn       float64
 	Mate, With core.JobID
 	Since      float64
+	Silent     float64 `json:",omitempty"`
 	Apart      []core.JobID
 	Granted    bool
 }
@@ -38,7 +39,7 @@ func (p *gandiva) Snapshot() ([]byte, error) {
 	l := learnedTurns{Floor: p.floor, Last: p.last, Contended: p.contended, Alone: p.paces.Learned()}
 	for _, id := range slices.Sorted(maps.Keys(p.jobs)) {
 		j := p.jobs[id]
-		l.Jobs = append(l.Jobs, learnedTurn{id, j.turn, j.mate, j.with, j.since, j.apart, j.granted})
+		l.Jobs = append(l.Jobs, learnedTurn{id, j.turn, j.mate, j.with, j.since, j.silent, j.apart, j.granted})
 	}
 	return json.Marshal(l)
 }
@@ -58,7 +59,7 @@ func (p *gandiva) Restore(learned []byte) error {
 		if j.Job < 0 || jobs[j.Job] != nil {
 			return fmt.Errorf("job %d has no turn of its own", j.Job)
 		}
-		jobs[j.Job] = &gandivaJob{turn: j.Turn, mate: j.Mate, with: j.With, since: j.Since, apart: j.Apart, granted: j.Granted, sum: math.NaN()}
+		jobs[j.Job] = &gandivaJob{turn: j.Turn, mate: j.Mate, with: j.With, since: j.Since, silent: j.Silent, apart: j.Apart, granted: j.Granted, sum: math.NaN()}
 	}
 	for id, j := range jobs {
 		if m := jobs[j.mate]; j.mate != none && (m == nil || m.mate != id || j.mate == id) {

@@ -100,6 +100,7 @@ type gandivaJob struct {
 	sum     float64      // of their rates, as parts of those alone; NaN before it is measured
 	with    core.JobID   // that is on its devices; none for nobody
 	since   float64      // when they came together, or it became alone
+	silent  float64      // seconds that it ran beside mate, or beside with, in as many turns as it took, and came forward by nothing
 	apart   []core.JobID // beside whom it is not packed again
 	granted bool         // in the round before
 
@@ -252,8 +253,18 @@ func (p *gandiva) look(v *core.View, candidates []core.Candidate) {
 		}
 		if with != j.with {
 			j.with, j.since = with, since
+			if with != none && with != j.mate {
+				j.silent = 0
+			}
 		}
 		j.since = max(j.since, c.LastChange)
+		switch {
+		case with == none:
+		case pace.Reports(v, c.Job):
+			j.silent = 0
+		case !c.Starting:
+			j.silent += max(v.NowSeconds-max(p.last, j.since, c.ProgressAsOf), 0)
+		}
 	}
 }
 
@@ -279,8 +290,8 @@ func (p *gandiva) measure(v *core.View, candidates []core.Candidate) {
 
 // judge measures a pair.
 func (p *gandiva) judge(v *core.View, a, b *core.Candidate, j, m *gandivaJob) {
-	first, known := p.part(v, a.Job)
-	second, too := p.part(v, b.Job)
+	first, known := p.part(v, a, j)
+	second, too := p.part(v, b, m)
 	if !known || !too {
 		return // they pause
 	}
@@ -299,15 +310,16 @@ func (p *gandiva) judge(v *core.View, a, b *core.Candidate, j, m *gandivaJob) {
 }
 
 // part is the rate of a job as a part of that alone: NaN if it cannot be compared with that, and false while it pauses. One that does not
-// come forward for a slice has none.
-func (p *gandiva) part(v *core.View, j *core.Job) (float64, bool) {
-	if part, known := p.paces.Part(v, j); known {
+// come forward for a slice, be it in several turns, has none.
+func (p *gandiva) part(v *core.View, c *core.Candidate, j *gandivaJob) (float64, bool) {
+	const rounding = 1e-9
+	if part, known := p.paces.Part(v, c.Job); known {
 		return part, true
 	}
-	if pace.Reports(v, j) {
+	if pace.Reports(v, c.Job) {
 		return math.NaN(), true
 	}
-	return 0, v.NowSeconds >= j.ProgressAsOf+p.slice
+	return 0, j.silent >= p.slice*(1-rounding)
 }
 
 // unite makes units of the candidates, and returns how many devices they need.
@@ -344,9 +356,9 @@ func (p *gandiva) replicas(v *core.View, c *core.Candidate) int {
 // separate takes a pair apart.
 func (p *gandiva) separate(j *gandivaJob) {
 	if m := p.jobs[j.mate]; j.mate != none && m != nil {
-		m.mate, m.sum = none, math.NaN()
+		m.mate, m.sum, m.silent = none, math.NaN(), 0
 	}
-	j.mate, j.sum = none, math.NaN()
+	j.mate, j.sum, j.silent = none, math.NaN(), 0
 }
 
 // avoid notes that a job is not to be packed beside another, and forgets those that ended.

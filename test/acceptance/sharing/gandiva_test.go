@@ -172,6 +172,50 @@ func TestGandivaPartsPairsThatAreNotWorthIt(t *testing.T) {
 	}
 }
 
+// Of a pair that takes turns with others it is seen in several turns that one does not come forward: they are parted, and end.
+func TestGandivaPartsAPairThatStandsStillInItsTurns(t *testing.T) {
+	t.Parallel()
+	for _, pauseSeconds := range []int{0, 1, 30, 59} {
+		t.Run(fmt.Sprintf("pause of %d s", pauseSeconds), func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			trace, pairs := filepath.Join(folder, "trace.csv"), filepath.Join(folder, "pairs.csv")
+			jobs := "name,application,submit_s,duration_s,replicas\n"
+			for i, application := range []string{"a", "b", "a", "b", "c", "c"} {
+				jobs += fmt.Sprintf("j%d,%s,0,600,1\n", i, application)
+			}
+			const rates = `worker_type,job_type,scale_factor,partner_job_type,partner_scale_factor,tput_self,tput_partner
+gpu,a,1,,,10,
+gpu,b,1,,,10,
+gpu,c,1,,,10,
+gpu,a,1,a,1,0,0
+gpu,a,1,b,1,0,4.9
+gpu,b,1,b,1,0,0
+gpu,a,1,c,1,0,4.9
+gpu,b,1,c,1,0,4.9
+gpu,c,1,c,1,0,0
+`
+			for path, content := range map[string]string{trace: jobs, pairs: rates} {
+				if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			config := strings.Replace(fmt.Sprintf(sliced, 0, 2, 1, trace, 60, true, "least_used", false, "first_fit", pauseSeconds, fmt.Sprintf("{model: table, table: %q}", pairs)), "devices: 4", "devices: 1", 1)
+			c, err := quartet.Parse(quartet.Builtins(), "still.yaml", config, quartet.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			result, err := c.Simulate(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ended := result.Summary.Jobs.Completed; ended != 6 {
+				t.Errorf("%d of 6 jobs ended", ended)
+			}
+		})
+	}
+}
+
 // The same on a stream of Gavel's with the pairs that were measured on the V100: both kinds of pairs are tried.
 func TestGandivaOnGavelsPairs(t *testing.T) {
 	t.Parallel()
