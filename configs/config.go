@@ -165,7 +165,7 @@ type Settle struct {
 	// MakeRoom: let a job that cannot be placed take the devices of running jobs behind it.
 	MakeRoom bool `config:"make_room" doc:"let a job that cannot be placed take the devices of running jobs behind it, where the allocation preempts in its order"`
 	// ReserveAfter: how long a job waits, while others pass it, before devices are reserved for it.
-	ReserveAfter time.Duration `config:"reserve_after" doc:"how long a job waits, while others pass it, before devices are reserved for it: one job at a time; 0s for never. Placements that count shares, cells and antman do not look at what is reserved, nor do plugins: beside them nothing is reserved" min:"0s"`
+	ReserveAfter time.Duration `config:"reserve_after" doc:"how long a job waits, while others pass it, before devices are reserved for it: one job at a time; 0s for never. Placements that count shares, cells and antman do not look at what is reserved, nor do plugins without keeps_reserved: beside them nothing is reserved" min:"0s"`
 }
 
 // Options are the round options in the terms of the pipeline.

@@ -100,7 +100,7 @@ func defaultFile() File {
 		Cluster:  Cluster{Sharing: core.Exclusive.String(), MaxOwners: defaultMaxOwners},
 		Sample:   workload.DefaultSample(),
 		Estimate: workload.DefaultEstimate(),
-		Round:    Round{Interval: time.Minute, Settle: Settle{Passes: 3, MakeRoom: true}},
+		Round:    Round{Interval: time.Minute, Settle: Settle{Passes: 3, MakeRoom: true, ReserveAfter: time.Hour}},
 		Measure:  Measure{LastJob: -1},
 		Pipeline: Pipeline{
 			Admission:  []Policy{{Type: "accept_all"}},

@@ -130,7 +130,7 @@ func mustParse(t *testing.T, text string, o Options) *Config {
 
 func TestDefaults(t *testing.T) {
 	c := mustParse(t, minimal, Options{})
-	if diff := cmp.Diff(Round{Interval: time.Minute, Settle: Settle{Passes: 3, MakeRoom: true}}, c.Round); diff != "" {
+	if diff := cmp.Diff(Round{Interval: time.Minute, Settle: Settle{Passes: 3, MakeRoom: true, ReserveAfter: time.Hour}}, c.Round); diff != "" {
 		t.Errorf("round (-want,+got):\n%s", diff)
 	}
 	if diff := cmp.Diff(Output{Dir: "runs", Write: []string{"jobs", "rounds", "decisions"}}, c.Output); diff != "" {

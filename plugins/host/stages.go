@@ -148,7 +148,7 @@ func (p *placer) Place(ctx context.Context, v *core.View, grants []core.Grant) (
 	err = p.ask(ctx, v, candidates{}, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
 		steps, inserted := p.grants.Encode(grants)
 		answer, err := stagev1.NewPlacementServiceClient(p.session.Conn).Place(ctx, &stagev1.PlaceRequest{
-			View: u, Edit: &stagev1.Edit{Steps: steps}, Grants: wire.Grants(inserted),
+			View: u, Edit: &stagev1.Edit{Steps: steps}, Grants: wire.Grants(inserted), Reserved: wire.Reservations(v.Reserved),
 		})
 		if err != nil || answer.GetResync() {
 			return answer.GetResync(), nil, err
@@ -170,6 +170,9 @@ func (p *placer) Place(ctx context.Context, v *core.View, grants []core.Grant) (
 	}
 	return seating, err
 }
+
+// KeepsReserved reports whether the policy that answers now seats nobody anew on devices that are reserved.
+func (p *placer) KeepsReserved() bool { return p.able(wire.KeepsReserved, p.fallback) }
 
 // Standing says how long the last answer stands.
 func (p *placer) Standing() core.Standing { return p.standingOf(p.fallback) }

@@ -203,6 +203,9 @@ func (s placement) Place(ctx context.Context, q *stagev1.PlaceRequest) (*stagev1
 	if err != nil {
 		return nil, invalid(err)
 	}
+	if s.view.View.Reserved, err = wire.ReservationsFrom(q.GetReserved(), s.view.View.Cluster); err != nil {
+		return nil, invalid(err)
+	}
 	seating, err := policy.Place(ctx, &s.view.View, grants)
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ const (
 	KnowsWithheld                  // a plugin that knows questions about some of the active jobs
 	Precedes                       // an allocation whose grants come in order of precedence
 	AskedOnce                      // an allocation that must be asked once a round
+	KeepsReserved                  // a placement that seats nobody anew on devices that are reserved
 	abilities                      // how many there are
 )
 
@@ -109,6 +110,12 @@ func abilityTable() []abilityRow {
 			"an allocation that must be asked once a round, since what it answers in later rounds follows from how often it is asked; false when " +
 				"left out",
 			func(can *core.Abilities) bool { return !can.AskedAgain() },
+		},
+		{
+			KeepsReserved, stagev1.Stage_STAGE_PLACEMENT, interfaceName[core.ReservedKeeper](), "keeps_reserved",
+			"a placement that seats nobody on `reserved` of a [PlaceRequest](#placerequest) but jobs that stay there; false when left out. " +
+				"Beside any other nothing is reserved",
+			(*core.Abilities).KeepsReserved,
 		},
 	}
 }

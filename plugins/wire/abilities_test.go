@@ -64,7 +64,6 @@ var unreported = []reflect.Type{
 	reflect.TypeFor[core.FileReader](),     // for built-ins only: a plugin is identified by its hash
 	reflect.TypeFor[core.Snapshotter](),    // for built-ins only: a plugin starts again from the view
 	reflect.TypeFor[core.Forker](),         // for built-ins only: a plugin starts again from the view
-	reflect.TypeFor[core.ReservedKeeper](), // for built-ins only: a plugin does not see what is reserved
 }
 
 // TestEveryOptionalInterfaceIsListed fails when package core has an interface whose comment says that some stages implement it, and
@@ -200,6 +199,7 @@ func (able) Allocate(context.Context, *core.View, []core.Candidate) ([]core.Gran
 	return nil, nil
 }
 
+func (a able) KeepsReserved() bool { return a.yes }
 func (a able) AskedOnce() bool           { return a.yes }
 func (a able) Precedes() bool            { return a.yes }
 func (a able) Promises() bool            { return a.yes }
@@ -215,7 +215,7 @@ func TestAbilitiesTravel(t *testing.T) {
 		"none": {struct{}{}, &stagev1.ConfigureResponse{Changing: true, Reports: true, Withheld: true}},
 		"all": {able{yes: true}, &stagev1.ConfigureResponse{
 			Ends: true, Curves: true, Promises: true, Reviews: true, FollowsReports: true, Guarantees: []float64{1, 0.5, 0.25}, Changing: true, Reports: true, Withheld: true,
-			Precedes: true, AskedOnce: true,
+			Precedes: true, AskedOnce: true, KeepsReserved: true,
 		}},
 		"all that say no": {able{}, &stagev1.ConfigureResponse{
 			Ends: true, Curves: true, Reviews: true, Guarantees: []float64{1, 0.5, 0.25}, Changing: true, Reports: true, Withheld: true,

@@ -60,7 +60,7 @@ class ConfigureRequest(_message.Message):
     def __init__(self, stage: _Optional[_Union[Stage, str]] = ..., type: _Optional[str] = ..., component_id: _Optional[str] = ..., seed: _Optional[int] = ..., config_json: _Optional[str] = ..., check_only: bool = ..., channel: bool = ...) -> None: ...
 
 class ConfigureResponse(_message.Message):
-    __slots__ = ["asked_once", "capabilities", "changing", "channel", "config_json", "curves", "diagnostics", "ends", "exchange", "follows_reports", "guarantees", "precedes", "promises", "reports", "reviews", "withheld"]
+    __slots__ = ["asked_once", "capabilities", "changing", "channel", "config_json", "curves", "diagnostics", "ends", "exchange", "follows_reports", "guarantees", "keeps_reserved", "precedes", "promises", "reports", "reviews", "withheld"]
     ASKED_ONCE_FIELD_NUMBER: _ClassVar[int]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     CHANGING_FIELD_NUMBER: _ClassVar[int]
@@ -72,6 +72,7 @@ class ConfigureResponse(_message.Message):
     EXCHANGE_FIELD_NUMBER: _ClassVar[int]
     FOLLOWS_REPORTS_FIELD_NUMBER: _ClassVar[int]
     GUARANTEES_FIELD_NUMBER: _ClassVar[int]
+    KEEPS_RESERVED_FIELD_NUMBER: _ClassVar[int]
     PRECEDES_FIELD_NUMBER: _ClassVar[int]
     PROMISES_FIELD_NUMBER: _ClassVar[int]
     REPORTS_FIELD_NUMBER: _ClassVar[int]
@@ -88,12 +89,13 @@ class ConfigureResponse(_message.Message):
     exchange: bool
     follows_reports: bool
     guarantees: _containers.RepeatedScalarFieldContainer[float]
+    keeps_reserved: bool
     precedes: bool
     promises: bool
     reports: bool
     reviews: bool
     withheld: bool
-    def __init__(self, diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_json: _Optional[str] = ..., exchange: bool = ..., channel: bool = ..., ends: bool = ..., changing: bool = ..., curves: bool = ..., promises: bool = ..., guarantees: _Optional[_Iterable[float]] = ..., reviews: bool = ..., reports: bool = ..., follows_reports: bool = ..., withheld: bool = ..., precedes: bool = ..., asked_once: bool = ...) -> None: ...
+    def __init__(self, diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_json: _Optional[str] = ..., exchange: bool = ..., channel: bool = ..., ends: bool = ..., changing: bool = ..., curves: bool = ..., promises: bool = ..., guarantees: _Optional[_Iterable[float]] = ..., reviews: bool = ..., reports: bool = ..., follows_reports: bool = ..., withheld: bool = ..., precedes: bool = ..., asked_once: bool = ..., keeps_reserved: bool = ...) -> None: ...
 
 class DescribeRequest(_message.Message):
     __slots__ = []

@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 from . import view_pb2 as quartet_dot_stage_dot_v1_dot_view__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dquartet/stage/v1/stages.proto\x12\x10quartet.stage.v1\x1a\x1bquartet/stage/v1/view.proto\"u\n\x0c\x41\x64mitRequest\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.quartet.stage.v1.ViewUpdate\x12$\n\x04\x65\x64it\x18\x02 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12\x13\n\x07waiting\x18\x03 \x03(\x05\x42\x02\x10\x01\"\xa0\x01\n\rAdmitResponse\x12\x0e\n\x06resync\x18\x01 \x01(\x08\x12+\n\x08verdicts\x18\x02 \x03(\x0b\x32\x19.quartet.stage.v1.Verdict\x12$\n\x04\x65\x64it\x18\x03 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12,\n\x08standing\x18\x04 \x01(\x0b\x32\x1a.quartet.stage.v1.Standing\"Q\n\rReviewRequest\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.quartet.stage.v1.ViewUpdate\x12\x14\n\x08reported\x18\x02 \x03(\x05\x42\x02\x10\x01\"M\n\x0eReviewResponse\x12\x0e\n\x06resync\x18\x01 \x01(\x08\x12+\n\x08verdicts\x18\x02 \x03(\x0b\x32\x19.quartet.stage.v1.Verdict\"}\n\x0f\x41llocateRequest\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.quartet.stage.v1.ViewUpdate\x12\x10\n\x08withheld\x18\x02 \x03(\x05\x12,\n\x08narrowed\x18\x03 \x03(\x0b\x32\x1a.quartet.stage.v1.Narrowed\"C\n\x08Narrowed\x12\x0b\n\x03job\x18\x01 \x01(\x05\x12\x14\n\x0cmin_replicas\x18\x02 \x01(\x05\x12\x14\n\x0cmax_replicas\x18\x03 \x01(\x05\"\xc5\x01\n\x10\x41llocateResponse\x12\x0e\n\x06resync\x18\x01 \x01(\x08\x12$\n\x04\x65\x64it\x18\x02 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12\'\n\x06grants\x18\x03 \x03(\x0b\x32\x17.quartet.stage.v1.Grant\x12,\n\x08standing\x18\x04 \x01(\x0b\x32\x1a.quartet.stage.v1.Standing\x12\x16\n\tgap_ratio\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\x0c\n\n_gap_ratio\"\x86\x01\n\x05Grant\x12\x0b\n\x03job\x18\x01 \x01(\x05\x12\x13\n\x0b\x61\x63\x63\x65lerator\x18\x02 \x01(\x05\x12\x10\n\x08replicas\x18\x03 \x01(\x05\x12\x10\n\x08\x62locking\x18\x04 \x01(\x08\x12(\n\x08proposed\x18\x05 \x03(\x0b\x32\x16.quartet.stage.v1.Seat\x12\r\n\x05group\x18\x06 \x01(\x05\"\x89\x01\n\x0cPlaceRequest\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.quartet.stage.v1.ViewUpdate\x12$\n\x04\x65\x64it\x18\x02 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12\'\n\x06grants\x18\x03 \x03(\x0b\x32\x17.quartet.stage.v1.Grant\"\x83\x02\n\rPlaceResponse\x12\x0e\n\x06resync\x18\x01 \x01(\x08\x12+\n\x0bplaced_edit\x18\x02 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12+\n\x06placed\x18\x03 \x03(\x0b\x32\x1b.quartet.stage.v1.Placement\x12-\n\runseated_edit\x18\x04 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12+\n\x08unseated\x18\x05 \x03(\x0b\x32\x19.quartet.stage.v1.Verdict\x12,\n\x08standing\x18\x06 \x01(\x0b\x32\x1a.quartet.stage.v1.Standing\"\x80\x01\n\tPlacement\x12\x0b\n\x03job\x18\x01 \x01(\x05\x12%\n\x05seats\x18\x02 \x03(\x0b\x32\x16.quartet.stage.v1.Seat\x12\x0f\n\x07\x65victed\x18\x03 \x01(\x08\x12.\n\tresources\x18\x04 \x01(\x0b\x32\x1b.quartet.stage.v1.Resources\"y\n\x0eRespondRequest\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.quartet.stage.v1.ViewUpdate\x12\x10\n\x04jobs\x18\x02 \x03(\x05\x42\x02\x10\x01\x12)\n\x05\x65nded\x18\x03 \x03(\x0b\x32\x1a.quartet.stage.v1.EndedJob\"T\n\x08\x45ndedJob\x12\n\n\x02id\x18\x01 \x01(\x05\x12*\n\x07outcome\x18\x02 \x01(\x0e\x32\x19.quartet.stage.v1.Outcome\x12\x10\n\x08progress\x18\x03 \x01(\x01\"~\n\x0fRespondResponse\x12\x0e\n\x06resync\x18\x01 \x01(\x08\x12-\n\tresponses\x18\x02 \x03(\x0b\x32\x1a.quartet.stage.v1.Response\x12,\n\x08standing\x18\x03 \x01(\x0b\x32\x1a.quartet.stage.v1.Standing\"\x90\x01\n\x0bTuneRequest\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.quartet.stage.v1.ViewUpdate\x12$\n\x04\x65\x64it\x18\x02 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12/\n\nplacements\x18\x03 \x03(\x0b\x32\x1b.quartet.stage.v1.Placement\"w\n\x0cTuneResponse\x12\x0e\n\x06resync\x18\x01 \x01(\x08\x12)\n\x07tunings\x18\x02 \x03(\x0b\x32\x18.quartet.stage.v1.Tuning\x12,\n\x08standing\x18\x03 \x01(\x0b\x32\x1a.quartet.stage.v1.Standing\"\x9d\x02\n\x0cScaleRequest\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.quartet.stage.v1.ViewUpdate\x12+\n\x0bgrants_edit\x18\x02 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12\'\n\x06grants\x18\x03 \x03(\x0b\x32\x17.quartet.stage.v1.Grant\x12/\n\x0fplacements_edit\x18\x04 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12/\n\nplacements\x18\x05 \x03(\x0b\x32\x1b.quartet.stage.v1.Placement\x12)\n\x07tunings\x18\x06 \x03(\x0b\x32\x18.quartet.stage.v1.Tuning\"\x89\x01\n\rScaleResponse\x12\x0e\n\x06resync\x18\x01 \x01(\x08\x12\r\n\x05nodes\x18\x02 \x01(\x05\x12,\n\x08standing\x18\x03 \x01(\x0b\x32\x1a.quartet.stage.v1.Standing\x12+\n\x05pools\x18\x04 \x03(\x0b\x32\x1c.quartet.stage.v1.PoolTarget\"N\n\nPoolTarget\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\r\n\x05nodes\x18\x02 \x01(\x05\x12\x12\n\x06remove\x18\x03 \x03(\x05\x42\x02\x10\x01\x12\x0f\n\x07message\x18\x04 \x01(\t*z\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11OUTCOME_COMPLETED\x10\x01\x12\x14\n\x10OUTCOME_REJECTED\x10\x02\x12\x12\n\x0eOUTCOME_FAILED\x10\x03\x12\x15\n\x11OUTCOME_CANCELLED\x10\x04\x32\xa9\x01\n\x10\x41\x64missionService\x12H\n\x05\x41\x64mit\x12\x1e.quartet.stage.v1.AdmitRequest\x1a\x1f.quartet.stage.v1.AdmitResponse\x12K\n\x06Review\x12\x1f.quartet.stage.v1.ReviewRequest\x1a .quartet.stage.v1.ReviewResponse2f\n\x11\x41llocationService\x12Q\n\x08\x41llocate\x12!.quartet.stage.v1.AllocateRequest\x1a\".quartet.stage.v1.AllocateResponse2\\\n\x10PlacementService\x12H\n\x05Place\x12\x1e.quartet.stage.v1.PlaceRequest\x1a\x1f.quartet.stage.v1.PlaceResponse2\xaa\x01\n\x11\x45lasticityService\x12N\n\x07Respond\x12 .quartet.stage.v1.RespondRequest\x1a!.quartet.stage.v1.RespondResponse\x12\x45\n\x04Tune\x12\x1d.quartet.stage.v1.TuneRequest\x1a\x1e.quartet.stage.v1.TuneResponse2Y\n\rScalerService\x12H\n\x05Scale\x12\x1e.quartet.stage.v1.ScaleRequest\x1a\x1f.quartet.stage.v1.ScaleResponseBIZGgithub.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1;stagev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dquartet/stage/v1/stages.proto\x12\x10quartet.stage.v1\x1a\x1bquartet/stage/v1/view.proto\"u\n\x0c\x41\x64mitRequest\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.quartet.stage.v1.ViewUpdate\x12$\n\x04\x65\x64it\x18\x02 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12\x13\n\x07waiting\x18\x03 \x03(\x05\x42\x02\x10\x01\"\xa0\x01\n\rAdmitResponse\x12\x0e\n\x06resync\x18\x01 \x01(\x08\x12+\n\x08verdicts\x18\x02 \x03(\x0b\x32\x19.quartet.stage.v1.Verdict\x12$\n\x04\x65\x64it\x18\x03 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12,\n\x08standing\x18\x04 \x01(\x0b\x32\x1a.quartet.stage.v1.Standing\"Q\n\rReviewRequest\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.quartet.stage.v1.ViewUpdate\x12\x14\n\x08reported\x18\x02 \x03(\x05\x42\x02\x10\x01\"M\n\x0eReviewResponse\x12\x0e\n\x06resync\x18\x01 \x01(\x08\x12+\n\x08verdicts\x18\x02 \x03(\x0b\x32\x19.quartet.stage.v1.Verdict\"}\n\x0f\x41llocateRequest\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.quartet.stage.v1.ViewUpdate\x12\x10\n\x08withheld\x18\x02 \x03(\x05\x12,\n\x08narrowed\x18\x03 \x03(\x0b\x32\x1a.quartet.stage.v1.Narrowed\"C\n\x08Narrowed\x12\x0b\n\x03job\x18\x01 \x01(\x05\x12\x14\n\x0cmin_replicas\x18\x02 \x01(\x05\x12\x14\n\x0cmax_replicas\x18\x03 \x01(\x05\"\xc5\x01\n\x10\x41llocateResponse\x12\x0e\n\x06resync\x18\x01 \x01(\x08\x12$\n\x04\x65\x64it\x18\x02 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12\'\n\x06grants\x18\x03 \x03(\x0b\x32\x17.quartet.stage.v1.Grant\x12,\n\x08standing\x18\x04 \x01(\x0b\x32\x1a.quartet.stage.v1.Standing\x12\x16\n\tgap_ratio\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\x0c\n\n_gap_ratio\"\x86\x01\n\x05Grant\x12\x0b\n\x03job\x18\x01 \x01(\x05\x12\x13\n\x0b\x61\x63\x63\x65lerator\x18\x02 \x01(\x05\x12\x10\n\x08replicas\x18\x03 \x01(\x05\x12\x10\n\x08\x62locking\x18\x04 \x01(\x08\x12(\n\x08proposed\x18\x05 \x03(\x0b\x32\x16.quartet.stage.v1.Seat\x12\r\n\x05group\x18\x06 \x01(\x05\"\xba\x01\n\x0cPlaceRequest\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.quartet.stage.v1.ViewUpdate\x12$\n\x04\x65\x64it\x18\x02 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12\'\n\x06grants\x18\x03 \x03(\x0b\x32\x17.quartet.stage.v1.Grant\x12/\n\x08reserved\x18\x04 \x03(\x0b\x32\x1d.quartet.stage.v1.Reservation\"9\n\x0bReservation\x12\x0b\n\x03job\x18\x01 \x01(\x05\x12\x0c\n\x04node\x18\x02 \x01(\x05\x12\x0f\n\x07\x64\x65vices\x18\x03 \x01(\x06\"\x83\x02\n\rPlaceResponse\x12\x0e\n\x06resync\x18\x01 \x01(\x08\x12+\n\x0bplaced_edit\x18\x02 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12+\n\x06placed\x18\x03 \x03(\x0b\x32\x1b.quartet.stage.v1.Placement\x12-\n\runseated_edit\x18\x04 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12+\n\x08unseated\x18\x05 \x03(\x0b\x32\x19.quartet.stage.v1.Verdict\x12,\n\x08standing\x18\x06 \x01(\x0b\x32\x1a.quartet.stage.v1.Standing\"\x80\x01\n\tPlacement\x12\x0b\n\x03job\x18\x01 \x01(\x05\x12%\n\x05seats\x18\x02 \x03(\x0b\x32\x16.quartet.stage.v1.Seat\x12\x0f\n\x07\x65victed\x18\x03 \x01(\x08\x12.\n\tresources\x18\x04 \x01(\x0b\x32\x1b.quartet.stage.v1.Resources\"y\n\x0eRespondRequest\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.quartet.stage.v1.ViewUpdate\x12\x10\n\x04jobs\x18\x02 \x03(\x05\x42\x02\x10\x01\x12)\n\x05\x65nded\x18\x03 \x03(\x0b\x32\x1a.quartet.stage.v1.EndedJob\"T\n\x08\x45ndedJob\x12\n\n\x02id\x18\x01 \x01(\x05\x12*\n\x07outcome\x18\x02 \x01(\x0e\x32\x19.quartet.stage.v1.Outcome\x12\x10\n\x08progress\x18\x03 \x01(\x01\"~\n\x0fRespondResponse\x12\x0e\n\x06resync\x18\x01 \x01(\x08\x12-\n\tresponses\x18\x02 \x03(\x0b\x32\x1a.quartet.stage.v1.Response\x12,\n\x08standing\x18\x03 \x01(\x0b\x32\x1a.quartet.stage.v1.Standing\"\x90\x01\n\x0bTuneRequest\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.quartet.stage.v1.ViewUpdate\x12$\n\x04\x65\x64it\x18\x02 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12/\n\nplacements\x18\x03 \x03(\x0b\x32\x1b.quartet.stage.v1.Placement\"w\n\x0cTuneResponse\x12\x0e\n\x06resync\x18\x01 \x01(\x08\x12)\n\x07tunings\x18\x02 \x03(\x0b\x32\x18.quartet.stage.v1.Tuning\x12,\n\x08standing\x18\x03 \x01(\x0b\x32\x1a.quartet.stage.v1.Standing\"\x9d\x02\n\x0cScaleRequest\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.quartet.stage.v1.ViewUpdate\x12+\n\x0bgrants_edit\x18\x02 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12\'\n\x06grants\x18\x03 \x03(\x0b\x32\x17.quartet.stage.v1.Grant\x12/\n\x0fplacements_edit\x18\x04 \x01(\x0b\x32\x16.quartet.stage.v1.Edit\x12/\n\nplacements\x18\x05 \x03(\x0b\x32\x1b.quartet.stage.v1.Placement\x12)\n\x07tunings\x18\x06 \x03(\x0b\x32\x18.quartet.stage.v1.Tuning\"\x89\x01\n\rScaleResponse\x12\x0e\n\x06resync\x18\x01 \x01(\x08\x12\r\n\x05nodes\x18\x02 \x01(\x05\x12,\n\x08standing\x18\x03 \x01(\x0b\x32\x1a.quartet.stage.v1.Standing\x12+\n\x05pools\x18\x04 \x03(\x0b\x32\x1c.quartet.stage.v1.PoolTarget\"N\n\nPoolTarget\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\r\n\x05nodes\x18\x02 \x01(\x05\x12\x12\n\x06remove\x18\x03 \x03(\x05\x42\x02\x10\x01\x12\x0f\n\x07message\x18\x04 \x01(\t*z\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11OUTCOME_COMPLETED\x10\x01\x12\x14\n\x10OUTCOME_REJECTED\x10\x02\x12\x12\n\x0eOUTCOME_FAILED\x10\x03\x12\x15\n\x11OUTCOME_CANCELLED\x10\x04\x32\xa9\x01\n\x10\x41\x64missionService\x12H\n\x05\x41\x64mit\x12\x1e.quartet.stage.v1.AdmitRequest\x1a\x1f.quartet.stage.v1.AdmitResponse\x12K\n\x06Review\x12\x1f.quartet.stage.v1.ReviewRequest\x1a .quartet.stage.v1.ReviewResponse2f\n\x11\x41llocationService\x12Q\n\x08\x41llocate\x12!.quartet.stage.v1.AllocateRequest\x1a\".quartet.stage.v1.AllocateResponse2\\\n\x10PlacementService\x12H\n\x05Place\x12\x1e.quartet.stage.v1.PlaceRequest\x1a\x1f.quartet.stage.v1.PlaceResponse2\xaa\x01\n\x11\x45lasticityService\x12N\n\x07Respond\x12 .quartet.stage.v1.RespondRequest\x1a!.quartet.stage.v1.RespondResponse\x12\x45\n\x04Tune\x12\x1d.quartet.stage.v1.TuneRequest\x1a\x1e.quartet.stage.v1.TuneResponse2Y\n\rScalerService\x12H\n\x05Scale\x12\x1e.quartet.stage.v1.ScaleRequest\x1a\x1f.quartet.stage.v1.ScaleResponseBIZGgithub.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1;stagev1b\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'quartet.stage.v1.stages_pb2', globals())
@@ -30,8 +30,8 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _RESPONDREQUEST.fields_by_name['jobs']._serialized_options = b'\020\001'
   _POOLTARGET.fields_by_name['remove']._options = None
   _POOLTARGET.fields_by_name['remove']._serialized_options = b'\020\001'
-  _OUTCOME._serialized_start=2703
-  _OUTCOME._serialized_end=2825
+  _OUTCOME._serialized_start=2811
+  _OUTCOME._serialized_end=2933
   _ADMITREQUEST._serialized_start=80
   _ADMITREQUEST._serialized_end=197
   _ADMITRESPONSE._serialized_start=200
@@ -49,35 +49,37 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _GRANT._serialized_start=921
   _GRANT._serialized_end=1055
   _PLACEREQUEST._serialized_start=1058
-  _PLACEREQUEST._serialized_end=1195
-  _PLACERESPONSE._serialized_start=1198
-  _PLACERESPONSE._serialized_end=1457
-  _PLACEMENT._serialized_start=1460
-  _PLACEMENT._serialized_end=1588
-  _RESPONDREQUEST._serialized_start=1590
-  _RESPONDREQUEST._serialized_end=1711
-  _ENDEDJOB._serialized_start=1713
-  _ENDEDJOB._serialized_end=1797
-  _RESPONDRESPONSE._serialized_start=1799
-  _RESPONDRESPONSE._serialized_end=1925
-  _TUNEREQUEST._serialized_start=1928
-  _TUNEREQUEST._serialized_end=2072
-  _TUNERESPONSE._serialized_start=2074
-  _TUNERESPONSE._serialized_end=2193
-  _SCALEREQUEST._serialized_start=2196
-  _SCALEREQUEST._serialized_end=2481
-  _SCALERESPONSE._serialized_start=2484
-  _SCALERESPONSE._serialized_end=2621
-  _POOLTARGET._serialized_start=2623
-  _POOLTARGET._serialized_end=2701
-  _ADMISSIONSERVICE._serialized_start=2828
-  _ADMISSIONSERVICE._serialized_end=2997
-  _ALLOCATIONSERVICE._serialized_start=2999
-  _ALLOCATIONSERVICE._serialized_end=3101
-  _PLACEMENTSERVICE._serialized_start=3103
-  _PLACEMENTSERVICE._serialized_end=3195
-  _ELASTICITYSERVICE._serialized_start=3198
-  _ELASTICITYSERVICE._serialized_end=3368
-  _SCALERSERVICE._serialized_start=3370
-  _SCALERSERVICE._serialized_end=3459
+  _PLACEREQUEST._serialized_end=1244
+  _RESERVATION._serialized_start=1246
+  _RESERVATION._serialized_end=1303
+  _PLACERESPONSE._serialized_start=1306
+  _PLACERESPONSE._serialized_end=1565
+  _PLACEMENT._serialized_start=1568
+  _PLACEMENT._serialized_end=1696
+  _RESPONDREQUEST._serialized_start=1698
+  _RESPONDREQUEST._serialized_end=1819
+  _ENDEDJOB._serialized_start=1821
+  _ENDEDJOB._serialized_end=1905
+  _RESPONDRESPONSE._serialized_start=1907
+  _RESPONDRESPONSE._serialized_end=2033
+  _TUNEREQUEST._serialized_start=2036
+  _TUNEREQUEST._serialized_end=2180
+  _TUNERESPONSE._serialized_start=2182
+  _TUNERESPONSE._serialized_end=2301
+  _SCALEREQUEST._serialized_start=2304
+  _SCALEREQUEST._serialized_end=2589
+  _SCALERESPONSE._serialized_start=2592
+  _SCALERESPONSE._serialized_end=2729
+  _POOLTARGET._serialized_start=2731
+  _POOLTARGET._serialized_end=2809
+  _ADMISSIONSERVICE._serialized_start=2936
+  _ADMISSIONSERVICE._serialized_end=3105
+  _ALLOCATIONSERVICE._serialized_start=3107
+  _ALLOCATIONSERVICE._serialized_end=3209
+  _PLACEMENTSERVICE._serialized_start=3211
+  _PLACEMENTSERVICE._serialized_end=3303
+  _ELASTICITYSERVICE._serialized_start=3306
+  _ELASTICITYSERVICE._serialized_end=3476
+  _SCALERSERVICE._serialized_start=3478
+  _SCALERSERVICE._serialized_end=3567
 # @@protoc_insertion_point(module_scope)

@@ -95,14 +95,16 @@ class Narrowed(_message.Message):
     def __init__(self, job: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ...) -> None: ...
 
 class PlaceRequest(_message.Message):
-    __slots__ = ["edit", "grants", "view"]
+    __slots__ = ["edit", "grants", "reserved", "view"]
     EDIT_FIELD_NUMBER: _ClassVar[int]
     GRANTS_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_FIELD_NUMBER: _ClassVar[int]
     VIEW_FIELD_NUMBER: _ClassVar[int]
     edit: _view_pb2.Edit
     grants: _containers.RepeatedCompositeFieldContainer[Grant]
+    reserved: _containers.RepeatedCompositeFieldContainer[Reservation]
     view: _view_pb2.ViewUpdate
-    def __init__(self, view: _Optional[_Union[_view_pb2.ViewUpdate, _Mapping]] = ..., edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., grants: _Optional[_Iterable[_Union[Grant, _Mapping]]] = ...) -> None: ...
+    def __init__(self, view: _Optional[_Union[_view_pb2.ViewUpdate, _Mapping]] = ..., edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., grants: _Optional[_Iterable[_Union[Grant, _Mapping]]] = ..., reserved: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ...) -> None: ...
 
 class PlaceResponse(_message.Message):
     __slots__ = ["placed", "placed_edit", "resync", "standing", "unseated", "unseated_edit"]
@@ -143,6 +145,16 @@ class PoolTarget(_message.Message):
     pool: str
     remove: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, pool: _Optional[str] = ..., nodes: _Optional[int] = ..., remove: _Optional[_Iterable[int]] = ..., message: _Optional[str] = ...) -> None: ...
+
+class Reservation(_message.Message):
+    __slots__ = ["devices", "job", "node"]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    devices: int
+    job: int
+    node: int
+    def __init__(self, job: _Optional[int] = ..., node: _Optional[int] = ..., devices: _Optional[int] = ...) -> None: ...
 
 class RespondRequest(_message.Message):
     __slots__ = ["ended", "jobs", "view"]

@@ -443,8 +443,9 @@ type ConfigureResponse struct {
 	FollowsReports bool `protobuf:"varint,13,opt,name=follows_reports,json=followsReports,proto3" json:"follows_reports,omitempty"` // an elasticity that may answer otherwise once a job has reported: reports then call for rounds
 	// The plugin knows questions about fewer jobs: see AllocateRequest. An allocation of any other is asked once a round.
 	Withheld      bool `protobuf:"varint,14,opt,name=withheld,proto3" json:"withheld,omitempty"`
-	Precedes      bool `protobuf:"varint,15,opt,name=precedes,proto3" json:"precedes,omitempty"`                    // an allocation whose grants come in order of precedence: a job may take the devices of those granted after it
-	AskedOnce     bool `protobuf:"varint,16,opt,name=asked_once,json=askedOnce,proto3" json:"asked_once,omitempty"` // an allocation that must be asked once a round, since what it answers later follows from how often it is asked
+	Precedes      bool `protobuf:"varint,15,opt,name=precedes,proto3" json:"precedes,omitempty"`                                // an allocation whose grants come in order of precedence: a job may take the devices of those granted after it
+	AskedOnce     bool `protobuf:"varint,16,opt,name=asked_once,json=askedOnce,proto3" json:"asked_once,omitempty"`             // an allocation that must be asked once a round, since what it answers later follows from how often it is asked
+	KeepsReserved bool `protobuf:"varint,17,opt,name=keeps_reserved,json=keepsReserved,proto3" json:"keeps_reserved,omitempty"` // a placement that seats nobody on PlaceRequest.reserved but jobs that stay there
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -587,6 +588,13 @@ func (x *ConfigureResponse) GetPrecedes() bool {
 func (x *ConfigureResponse) GetAskedOnce() bool {
 	if x != nil {
 		return x.AskedOnce
+	}
+	return false
+}
+
+func (x *ConfigureResponse) GetKeepsReserved() bool {
+	if x != nil {
+		return x.KeepsReserved
 	}
 	return false
 }
@@ -892,7 +900,7 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"configJson\x12\x1d\n" +
 	"\n" +
 	"check_only\x18\x06 \x01(\bR\tcheckOnly\x12\x18\n" +
-	"\achannel\x18\a \x01(\bR\achannel\"\x86\x04\n" +
+	"\achannel\x18\a \x01(\bR\achannel\"\xad\x04\n" +
 	"\x11ConfigureResponse\x12>\n" +
 	"\vdiagnostics\x18\x01 \x03(\v2\x1c.quartet.stage.v1.DiagnosticR\vdiagnostics\x12\"\n" +
 	"\fcapabilities\x18\x02 \x03(\tR\fcapabilities\x12\x1f\n" +
@@ -914,7 +922,8 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"\bwithheld\x18\x0e \x01(\bR\bwithheld\x12\x1a\n" +
 	"\bprecedes\x18\x0f \x01(\bR\bprecedes\x12\x1d\n" +
 	"\n" +
-	"asked_once\x18\x10 \x01(\bR\taskedOnce\"N\n" +
+	"asked_once\x18\x10 \x01(\bR\taskedOnce\x12%\n" +
+	"\x0ekeeps_reserved\x18\x11 \x01(\bR\rkeepsReserved\"N\n" +
 	"\n" +
 	"Diagnostic\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +

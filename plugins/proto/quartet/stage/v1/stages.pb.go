@@ -599,6 +599,7 @@ type PlaceRequest struct {
 	View          *ViewUpdate            `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
 	Edit          *Edit                  `protobuf:"bytes,2,opt,name=edit,proto3" json:"edit,omitempty"` // of the list of grants
 	Grants        []*Grant               `protobuf:"bytes,3,rep,name=grants,proto3" json:"grants,omitempty"`
+	Reserved      []*Reservation         `protobuf:"bytes,4,rep,name=reserved,proto3" json:"reserved,omitempty"` // sent only to a placement with keeps_reserved
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -654,6 +655,74 @@ func (x *PlaceRequest) GetGrants() []*Grant {
 	return nil
 }
 
+func (x *PlaceRequest) GetReserved() []*Reservation {
+	if x != nil {
+		return x.Reserved
+	}
+	return nil
+}
+
+// Reservation is devices of a node that are kept for a job which waited for long.
+type Reservation struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           int32                  `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
+	Node          int32                  `protobuf:"varint,2,opt,name=node,proto3" json:"node,omitempty"`
+	Devices       uint64                 `protobuf:"fixed64,3,opt,name=devices,proto3" json:"devices,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reservation) Reset() {
+	*x = Reservation{}
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reservation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reservation) ProtoMessage() {}
+
+func (x *Reservation) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
+func (*Reservation) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Reservation) GetJob() int32 {
+	if x != nil {
+		return x.Job
+	}
+	return 0
+}
+
+func (x *Reservation) GetNode() int32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *Reservation) GetDevices() uint64 {
+	if x != nil {
+		return x.Devices
+	}
+	return 0
+}
+
 type PlaceResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Resync        bool                   `protobuf:"varint,1,opt,name=resync,proto3" json:"resync,omitempty"`
@@ -668,7 +737,7 @@ type PlaceResponse struct {
 
 func (x *PlaceResponse) Reset() {
 	*x = PlaceResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -680,7 +749,7 @@ func (x *PlaceResponse) String() string {
 func (*PlaceResponse) ProtoMessage() {}
 
 func (x *PlaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -693,7 +762,7 @@ func (x *PlaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceResponse.ProtoReflect.Descriptor instead.
 func (*PlaceResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{9}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PlaceResponse) GetResync() bool {
@@ -750,7 +819,7 @@ type Placement struct {
 
 func (x *Placement) Reset() {
 	*x = Placement{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -762,7 +831,7 @@ func (x *Placement) String() string {
 func (*Placement) ProtoMessage() {}
 
 func (x *Placement) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -775,7 +844,7 @@ func (x *Placement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Placement.ProtoReflect.Descriptor instead.
 func (*Placement) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{10}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Placement) GetJob() int32 {
@@ -817,7 +886,7 @@ type RespondRequest struct {
 
 func (x *RespondRequest) Reset() {
 	*x = RespondRequest{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -829,7 +898,7 @@ func (x *RespondRequest) String() string {
 func (*RespondRequest) ProtoMessage() {}
 
 func (x *RespondRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -842,7 +911,7 @@ func (x *RespondRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RespondRequest.ProtoReflect.Descriptor instead.
 func (*RespondRequest) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{11}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RespondRequest) GetView() *ViewUpdate {
@@ -878,7 +947,7 @@ type EndedJob struct {
 
 func (x *EndedJob) Reset() {
 	*x = EndedJob{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +959,7 @@ func (x *EndedJob) String() string {
 func (*EndedJob) ProtoMessage() {}
 
 func (x *EndedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +972,7 @@ func (x *EndedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedJob.ProtoReflect.Descriptor instead.
 func (*EndedJob) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{12}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *EndedJob) GetId() int32 {
@@ -938,7 +1007,7 @@ type RespondResponse struct {
 
 func (x *RespondResponse) Reset() {
 	*x = RespondResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1019,7 @@ func (x *RespondResponse) String() string {
 func (*RespondResponse) ProtoMessage() {}
 
 func (x *RespondResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1032,7 @@ func (x *RespondResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RespondResponse.ProtoReflect.Descriptor instead.
 func (*RespondResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{13}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RespondResponse) GetResync() bool {
@@ -998,7 +1067,7 @@ type TuneRequest struct {
 
 func (x *TuneRequest) Reset() {
 	*x = TuneRequest{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1010,7 +1079,7 @@ func (x *TuneRequest) String() string {
 func (*TuneRequest) ProtoMessage() {}
 
 func (x *TuneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1023,7 +1092,7 @@ func (x *TuneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TuneRequest.ProtoReflect.Descriptor instead.
 func (*TuneRequest) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{14}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TuneRequest) GetView() *ViewUpdate {
@@ -1058,7 +1127,7 @@ type TuneResponse struct {
 
 func (x *TuneResponse) Reset() {
 	*x = TuneResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1139,7 @@ func (x *TuneResponse) String() string {
 func (*TuneResponse) ProtoMessage() {}
 
 func (x *TuneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1152,7 @@ func (x *TuneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TuneResponse.ProtoReflect.Descriptor instead.
 func (*TuneResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{15}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TuneResponse) GetResync() bool {
@@ -1122,7 +1191,7 @@ type ScaleRequest struct {
 
 func (x *ScaleRequest) Reset() {
 	*x = ScaleRequest{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[16]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1134,7 +1203,7 @@ func (x *ScaleRequest) String() string {
 func (*ScaleRequest) ProtoMessage() {}
 
 func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[16]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1147,7 +1216,7 @@ func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
 func (*ScaleRequest) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{16}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ScaleRequest) GetView() *ViewUpdate {
@@ -1204,7 +1273,7 @@ type ScaleResponse struct {
 
 func (x *ScaleResponse) Reset() {
 	*x = ScaleResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[17]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1216,7 +1285,7 @@ func (x *ScaleResponse) String() string {
 func (*ScaleResponse) ProtoMessage() {}
 
 func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[17]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1229,7 +1298,7 @@ func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
 func (*ScaleResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{17}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ScaleResponse) GetResync() bool {
@@ -1273,7 +1342,7 @@ type PoolTarget struct {
 
 func (x *PoolTarget) Reset() {
 	*x = PoolTarget{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[18]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1285,7 +1354,7 @@ func (x *PoolTarget) String() string {
 func (*PoolTarget) ProtoMessage() {}
 
 func (x *PoolTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[18]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1298,7 +1367,7 @@ func (x *PoolTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolTarget.ProtoReflect.Descriptor instead.
 func (*PoolTarget) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{18}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PoolTarget) GetPool() string {
@@ -1371,11 +1440,16 @@ const file_quartet_stage_v1_stages_proto_rawDesc = "" +
 	"\breplicas\x18\x03 \x01(\x05R\breplicas\x12\x1a\n" +
 	"\bblocking\x18\x04 \x01(\bR\bblocking\x122\n" +
 	"\bproposed\x18\x05 \x03(\v2\x16.quartet.stage.v1.SeatR\bproposed\x12\x14\n" +
-	"\x05group\x18\x06 \x01(\x05R\x05group\"\x9d\x01\n" +
+	"\x05group\x18\x06 \x01(\x05R\x05group\"\xd8\x01\n" +
 	"\fPlaceRequest\x120\n" +
 	"\x04view\x18\x01 \x01(\v2\x1c.quartet.stage.v1.ViewUpdateR\x04view\x12*\n" +
 	"\x04edit\x18\x02 \x01(\v2\x16.quartet.stage.v1.EditR\x04edit\x12/\n" +
-	"\x06grants\x18\x03 \x03(\v2\x17.quartet.stage.v1.GrantR\x06grants\"\xc1\x02\n" +
+	"\x06grants\x18\x03 \x03(\v2\x17.quartet.stage.v1.GrantR\x06grants\x129\n" +
+	"\breserved\x18\x04 \x03(\v2\x1d.quartet.stage.v1.ReservationR\breserved\"M\n" +
+	"\vReservation\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\x05R\x03job\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\x05R\x04node\x12\x18\n" +
+	"\adevices\x18\x03 \x01(\x06R\adevices\"\xc1\x02\n" +
 	"\rPlaceResponse\x12\x16\n" +
 	"\x06resync\x18\x01 \x01(\bR\x06resync\x127\n" +
 	"\vplaced_edit\x18\x02 \x01(\v2\x16.quartet.stage.v1.EditR\n" +
@@ -1464,7 +1538,7 @@ func file_quartet_stage_v1_stages_proto_rawDescGZIP() []byte {
 }
 
 var file_quartet_stage_v1_stages_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_quartet_stage_v1_stages_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_quartet_stage_v1_stages_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_quartet_stage_v1_stages_proto_goTypes = []any{
 	(Outcome)(0),             // 0: quartet.stage.v1.Outcome
 	(*AdmitRequest)(nil),     // 1: quartet.stage.v1.AdmitRequest
@@ -1476,86 +1550,88 @@ var file_quartet_stage_v1_stages_proto_goTypes = []any{
 	(*AllocateResponse)(nil), // 7: quartet.stage.v1.AllocateResponse
 	(*Grant)(nil),            // 8: quartet.stage.v1.Grant
 	(*PlaceRequest)(nil),     // 9: quartet.stage.v1.PlaceRequest
-	(*PlaceResponse)(nil),    // 10: quartet.stage.v1.PlaceResponse
-	(*Placement)(nil),        // 11: quartet.stage.v1.Placement
-	(*RespondRequest)(nil),   // 12: quartet.stage.v1.RespondRequest
-	(*EndedJob)(nil),         // 13: quartet.stage.v1.EndedJob
-	(*RespondResponse)(nil),  // 14: quartet.stage.v1.RespondResponse
-	(*TuneRequest)(nil),      // 15: quartet.stage.v1.TuneRequest
-	(*TuneResponse)(nil),     // 16: quartet.stage.v1.TuneResponse
-	(*ScaleRequest)(nil),     // 17: quartet.stage.v1.ScaleRequest
-	(*ScaleResponse)(nil),    // 18: quartet.stage.v1.ScaleResponse
-	(*PoolTarget)(nil),       // 19: quartet.stage.v1.PoolTarget
-	(*ViewUpdate)(nil),       // 20: quartet.stage.v1.ViewUpdate
-	(*Edit)(nil),             // 21: quartet.stage.v1.Edit
-	(*Verdict)(nil),          // 22: quartet.stage.v1.Verdict
-	(*Standing)(nil),         // 23: quartet.stage.v1.Standing
-	(*Seat)(nil),             // 24: quartet.stage.v1.Seat
-	(*Resources)(nil),        // 25: quartet.stage.v1.Resources
-	(*Response)(nil),         // 26: quartet.stage.v1.Response
-	(*Tuning)(nil),           // 27: quartet.stage.v1.Tuning
+	(*Reservation)(nil),      // 10: quartet.stage.v1.Reservation
+	(*PlaceResponse)(nil),    // 11: quartet.stage.v1.PlaceResponse
+	(*Placement)(nil),        // 12: quartet.stage.v1.Placement
+	(*RespondRequest)(nil),   // 13: quartet.stage.v1.RespondRequest
+	(*EndedJob)(nil),         // 14: quartet.stage.v1.EndedJob
+	(*RespondResponse)(nil),  // 15: quartet.stage.v1.RespondResponse
+	(*TuneRequest)(nil),      // 16: quartet.stage.v1.TuneRequest
+	(*TuneResponse)(nil),     // 17: quartet.stage.v1.TuneResponse
+	(*ScaleRequest)(nil),     // 18: quartet.stage.v1.ScaleRequest
+	(*ScaleResponse)(nil),    // 19: quartet.stage.v1.ScaleResponse
+	(*PoolTarget)(nil),       // 20: quartet.stage.v1.PoolTarget
+	(*ViewUpdate)(nil),       // 21: quartet.stage.v1.ViewUpdate
+	(*Edit)(nil),             // 22: quartet.stage.v1.Edit
+	(*Verdict)(nil),          // 23: quartet.stage.v1.Verdict
+	(*Standing)(nil),         // 24: quartet.stage.v1.Standing
+	(*Seat)(nil),             // 25: quartet.stage.v1.Seat
+	(*Resources)(nil),        // 26: quartet.stage.v1.Resources
+	(*Response)(nil),         // 27: quartet.stage.v1.Response
+	(*Tuning)(nil),           // 28: quartet.stage.v1.Tuning
 }
 var file_quartet_stage_v1_stages_proto_depIdxs = []int32{
-	20, // 0: quartet.stage.v1.AdmitRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	21, // 1: quartet.stage.v1.AdmitRequest.edit:type_name -> quartet.stage.v1.Edit
-	22, // 2: quartet.stage.v1.AdmitResponse.verdicts:type_name -> quartet.stage.v1.Verdict
-	21, // 3: quartet.stage.v1.AdmitResponse.edit:type_name -> quartet.stage.v1.Edit
-	23, // 4: quartet.stage.v1.AdmitResponse.standing:type_name -> quartet.stage.v1.Standing
-	20, // 5: quartet.stage.v1.ReviewRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	22, // 6: quartet.stage.v1.ReviewResponse.verdicts:type_name -> quartet.stage.v1.Verdict
-	20, // 7: quartet.stage.v1.AllocateRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	21, // 0: quartet.stage.v1.AdmitRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	22, // 1: quartet.stage.v1.AdmitRequest.edit:type_name -> quartet.stage.v1.Edit
+	23, // 2: quartet.stage.v1.AdmitResponse.verdicts:type_name -> quartet.stage.v1.Verdict
+	22, // 3: quartet.stage.v1.AdmitResponse.edit:type_name -> quartet.stage.v1.Edit
+	24, // 4: quartet.stage.v1.AdmitResponse.standing:type_name -> quartet.stage.v1.Standing
+	21, // 5: quartet.stage.v1.ReviewRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	23, // 6: quartet.stage.v1.ReviewResponse.verdicts:type_name -> quartet.stage.v1.Verdict
+	21, // 7: quartet.stage.v1.AllocateRequest.view:type_name -> quartet.stage.v1.ViewUpdate
 	6,  // 8: quartet.stage.v1.AllocateRequest.narrowed:type_name -> quartet.stage.v1.Narrowed
-	21, // 9: quartet.stage.v1.AllocateResponse.edit:type_name -> quartet.stage.v1.Edit
+	22, // 9: quartet.stage.v1.AllocateResponse.edit:type_name -> quartet.stage.v1.Edit
 	8,  // 10: quartet.stage.v1.AllocateResponse.grants:type_name -> quartet.stage.v1.Grant
-	23, // 11: quartet.stage.v1.AllocateResponse.standing:type_name -> quartet.stage.v1.Standing
-	24, // 12: quartet.stage.v1.Grant.proposed:type_name -> quartet.stage.v1.Seat
-	20, // 13: quartet.stage.v1.PlaceRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	21, // 14: quartet.stage.v1.PlaceRequest.edit:type_name -> quartet.stage.v1.Edit
+	24, // 11: quartet.stage.v1.AllocateResponse.standing:type_name -> quartet.stage.v1.Standing
+	25, // 12: quartet.stage.v1.Grant.proposed:type_name -> quartet.stage.v1.Seat
+	21, // 13: quartet.stage.v1.PlaceRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	22, // 14: quartet.stage.v1.PlaceRequest.edit:type_name -> quartet.stage.v1.Edit
 	8,  // 15: quartet.stage.v1.PlaceRequest.grants:type_name -> quartet.stage.v1.Grant
-	21, // 16: quartet.stage.v1.PlaceResponse.placed_edit:type_name -> quartet.stage.v1.Edit
-	11, // 17: quartet.stage.v1.PlaceResponse.placed:type_name -> quartet.stage.v1.Placement
-	21, // 18: quartet.stage.v1.PlaceResponse.unseated_edit:type_name -> quartet.stage.v1.Edit
-	22, // 19: quartet.stage.v1.PlaceResponse.unseated:type_name -> quartet.stage.v1.Verdict
-	23, // 20: quartet.stage.v1.PlaceResponse.standing:type_name -> quartet.stage.v1.Standing
-	24, // 21: quartet.stage.v1.Placement.seats:type_name -> quartet.stage.v1.Seat
-	25, // 22: quartet.stage.v1.Placement.resources:type_name -> quartet.stage.v1.Resources
-	20, // 23: quartet.stage.v1.RespondRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	13, // 24: quartet.stage.v1.RespondRequest.ended:type_name -> quartet.stage.v1.EndedJob
-	0,  // 25: quartet.stage.v1.EndedJob.outcome:type_name -> quartet.stage.v1.Outcome
-	26, // 26: quartet.stage.v1.RespondResponse.responses:type_name -> quartet.stage.v1.Response
-	23, // 27: quartet.stage.v1.RespondResponse.standing:type_name -> quartet.stage.v1.Standing
-	20, // 28: quartet.stage.v1.TuneRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	21, // 29: quartet.stage.v1.TuneRequest.edit:type_name -> quartet.stage.v1.Edit
-	11, // 30: quartet.stage.v1.TuneRequest.placements:type_name -> quartet.stage.v1.Placement
-	27, // 31: quartet.stage.v1.TuneResponse.tunings:type_name -> quartet.stage.v1.Tuning
-	23, // 32: quartet.stage.v1.TuneResponse.standing:type_name -> quartet.stage.v1.Standing
-	20, // 33: quartet.stage.v1.ScaleRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	21, // 34: quartet.stage.v1.ScaleRequest.grants_edit:type_name -> quartet.stage.v1.Edit
-	8,  // 35: quartet.stage.v1.ScaleRequest.grants:type_name -> quartet.stage.v1.Grant
-	21, // 36: quartet.stage.v1.ScaleRequest.placements_edit:type_name -> quartet.stage.v1.Edit
-	11, // 37: quartet.stage.v1.ScaleRequest.placements:type_name -> quartet.stage.v1.Placement
-	27, // 38: quartet.stage.v1.ScaleRequest.tunings:type_name -> quartet.stage.v1.Tuning
-	23, // 39: quartet.stage.v1.ScaleResponse.standing:type_name -> quartet.stage.v1.Standing
-	19, // 40: quartet.stage.v1.ScaleResponse.pools:type_name -> quartet.stage.v1.PoolTarget
-	1,  // 41: quartet.stage.v1.AdmissionService.Admit:input_type -> quartet.stage.v1.AdmitRequest
-	3,  // 42: quartet.stage.v1.AdmissionService.Review:input_type -> quartet.stage.v1.ReviewRequest
-	5,  // 43: quartet.stage.v1.AllocationService.Allocate:input_type -> quartet.stage.v1.AllocateRequest
-	9,  // 44: quartet.stage.v1.PlacementService.Place:input_type -> quartet.stage.v1.PlaceRequest
-	12, // 45: quartet.stage.v1.ElasticityService.Respond:input_type -> quartet.stage.v1.RespondRequest
-	15, // 46: quartet.stage.v1.ElasticityService.Tune:input_type -> quartet.stage.v1.TuneRequest
-	17, // 47: quartet.stage.v1.ScalerService.Scale:input_type -> quartet.stage.v1.ScaleRequest
-	2,  // 48: quartet.stage.v1.AdmissionService.Admit:output_type -> quartet.stage.v1.AdmitResponse
-	4,  // 49: quartet.stage.v1.AdmissionService.Review:output_type -> quartet.stage.v1.ReviewResponse
-	7,  // 50: quartet.stage.v1.AllocationService.Allocate:output_type -> quartet.stage.v1.AllocateResponse
-	10, // 51: quartet.stage.v1.PlacementService.Place:output_type -> quartet.stage.v1.PlaceResponse
-	14, // 52: quartet.stage.v1.ElasticityService.Respond:output_type -> quartet.stage.v1.RespondResponse
-	16, // 53: quartet.stage.v1.ElasticityService.Tune:output_type -> quartet.stage.v1.TuneResponse
-	18, // 54: quartet.stage.v1.ScalerService.Scale:output_type -> quartet.stage.v1.ScaleResponse
-	48, // [48:55] is the sub-list for method output_type
-	41, // [41:48] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	10, // 16: quartet.stage.v1.PlaceRequest.reserved:type_name -> quartet.stage.v1.Reservation
+	22, // 17: quartet.stage.v1.PlaceResponse.placed_edit:type_name -> quartet.stage.v1.Edit
+	12, // 18: quartet.stage.v1.PlaceResponse.placed:type_name -> quartet.stage.v1.Placement
+	22, // 19: quartet.stage.v1.PlaceResponse.unseated_edit:type_name -> quartet.stage.v1.Edit
+	23, // 20: quartet.stage.v1.PlaceResponse.unseated:type_name -> quartet.stage.v1.Verdict
+	24, // 21: quartet.stage.v1.PlaceResponse.standing:type_name -> quartet.stage.v1.Standing
+	25, // 22: quartet.stage.v1.Placement.seats:type_name -> quartet.stage.v1.Seat
+	26, // 23: quartet.stage.v1.Placement.resources:type_name -> quartet.stage.v1.Resources
+	21, // 24: quartet.stage.v1.RespondRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	14, // 25: quartet.stage.v1.RespondRequest.ended:type_name -> quartet.stage.v1.EndedJob
+	0,  // 26: quartet.stage.v1.EndedJob.outcome:type_name -> quartet.stage.v1.Outcome
+	27, // 27: quartet.stage.v1.RespondResponse.responses:type_name -> quartet.stage.v1.Response
+	24, // 28: quartet.stage.v1.RespondResponse.standing:type_name -> quartet.stage.v1.Standing
+	21, // 29: quartet.stage.v1.TuneRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	22, // 30: quartet.stage.v1.TuneRequest.edit:type_name -> quartet.stage.v1.Edit
+	12, // 31: quartet.stage.v1.TuneRequest.placements:type_name -> quartet.stage.v1.Placement
+	28, // 32: quartet.stage.v1.TuneResponse.tunings:type_name -> quartet.stage.v1.Tuning
+	24, // 33: quartet.stage.v1.TuneResponse.standing:type_name -> quartet.stage.v1.Standing
+	21, // 34: quartet.stage.v1.ScaleRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	22, // 35: quartet.stage.v1.ScaleRequest.grants_edit:type_name -> quartet.stage.v1.Edit
+	8,  // 36: quartet.stage.v1.ScaleRequest.grants:type_name -> quartet.stage.v1.Grant
+	22, // 37: quartet.stage.v1.ScaleRequest.placements_edit:type_name -> quartet.stage.v1.Edit
+	12, // 38: quartet.stage.v1.ScaleRequest.placements:type_name -> quartet.stage.v1.Placement
+	28, // 39: quartet.stage.v1.ScaleRequest.tunings:type_name -> quartet.stage.v1.Tuning
+	24, // 40: quartet.stage.v1.ScaleResponse.standing:type_name -> quartet.stage.v1.Standing
+	20, // 41: quartet.stage.v1.ScaleResponse.pools:type_name -> quartet.stage.v1.PoolTarget
+	1,  // 42: quartet.stage.v1.AdmissionService.Admit:input_type -> quartet.stage.v1.AdmitRequest
+	3,  // 43: quartet.stage.v1.AdmissionService.Review:input_type -> quartet.stage.v1.ReviewRequest
+	5,  // 44: quartet.stage.v1.AllocationService.Allocate:input_type -> quartet.stage.v1.AllocateRequest
+	9,  // 45: quartet.stage.v1.PlacementService.Place:input_type -> quartet.stage.v1.PlaceRequest
+	13, // 46: quartet.stage.v1.ElasticityService.Respond:input_type -> quartet.stage.v1.RespondRequest
+	16, // 47: quartet.stage.v1.ElasticityService.Tune:input_type -> quartet.stage.v1.TuneRequest
+	18, // 48: quartet.stage.v1.ScalerService.Scale:input_type -> quartet.stage.v1.ScaleRequest
+	2,  // 49: quartet.stage.v1.AdmissionService.Admit:output_type -> quartet.stage.v1.AdmitResponse
+	4,  // 50: quartet.stage.v1.AdmissionService.Review:output_type -> quartet.stage.v1.ReviewResponse
+	7,  // 51: quartet.stage.v1.AllocationService.Allocate:output_type -> quartet.stage.v1.AllocateResponse
+	11, // 52: quartet.stage.v1.PlacementService.Place:output_type -> quartet.stage.v1.PlaceResponse
+	15, // 53: quartet.stage.v1.ElasticityService.Respond:output_type -> quartet.stage.v1.RespondResponse
+	17, // 54: quartet.stage.v1.ElasticityService.Tune:output_type -> quartet.stage.v1.TuneResponse
+	19, // 55: quartet.stage.v1.ScalerService.Scale:output_type -> quartet.stage.v1.ScaleResponse
+	49, // [49:56] is the sub-list for method output_type
+	42, // [42:49] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_quartet_stage_v1_stages_proto_init() }
@@ -1571,7 +1647,7 @@ func file_quartet_stage_v1_stages_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quartet_stage_v1_stages_proto_rawDesc), len(file_quartet_stage_v1_stages_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   19,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   5,
 		},
