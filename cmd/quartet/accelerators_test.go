@@ -16,6 +16,7 @@ import (
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/cmd/internal/cli"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 const mixedTypes = `version: 1
@@ -121,10 +122,10 @@ func TestBooksByTypeMatchTheDecisions(t *testing.T) {
 			}
 			folder := filepath.Join(dir, "mixed")
 			want := audit(t, filepath.Join(folder, "decisions.jsonl"))
-			jobs := readRows(t, filepath.Join(folder, "jobs.csv"), "job")
+			jobs := refdata.RowsBy(t, filepath.Join(folder, "jobs.csv"), "job")
 			byJob, byType := map[string]float64{}, map[string]float64{}
 			for _, row := range allRows(t, filepath.Join(folder, "accelerators.csv")) {
-				got := seconds(t, row["device_seconds"])
+				got := refdata.Number(t, row["device_seconds"])
 				byJob[row["job"]] += got
 				byType[row["accelerator"]] += got
 				key := [2]string{jobs[row["job"]]["name"], row["accelerator"]}
@@ -137,7 +138,7 @@ func TestBooksByTypeMatchTheDecisions(t *testing.T) {
 				t.Errorf("accelerators.csv leaves out %v", want)
 			}
 			for id, row := range jobs {
-				if math.Abs(byJob[id]-seconds(t, row["gpu_seconds"])) > 1e-5 {
+				if math.Abs(byJob[id]-refdata.Number(t, row["gpu_seconds"])) > 1e-5 {
 					t.Errorf("job %s: %v device-seconds of all types, gpu_seconds is %s", id, byJob[id], row["gpu_seconds"])
 				}
 			}
@@ -191,12 +192,12 @@ func TestAloneIsFair(t *testing.T) {
 	if len(rows) != 1 {
 		t.Fatalf("%d rows, want 1", len(rows))
 	}
-	exclusive := seconds(t, rows[0]["exclusive_s"])
+	exclusive := refdata.Number(t, rows[0]["exclusive_s"])
 	paused := (exclusive + 30) / exclusive
 	for column, want := range map[string]float64{
 		"jobs_mean": 1, "fair_s": exclusive + 30, "rho": paused, "rho_themis": paused, "rho_sia": 1,
 	} {
-		if math.Abs(seconds(t, rows[0][column])-want) > 1e-9*want {
+		if math.Abs(refdata.Number(t, rows[0][column])-want) > 1e-9*want {
 			t.Errorf("%s is %s, want %v", column, rows[0][column], want)
 		}
 	}

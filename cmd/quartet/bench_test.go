@@ -16,6 +16,7 @@ import (
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/internal/engine"
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 // loaded is a shipped composition with its workload, ready to be run again and again.
@@ -92,7 +93,7 @@ func BenchmarkBlox(b *testing.B) {
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			c, jobs := loaded(b, "blox-eurosys24/"+bc.config+".yaml",
-				"workload.config.path="+reference(b, "reference", "blox", "ref_"+bc.name+".csv"))
+				"workload.config.path="+refdata.Path(b, "reference", "blox", "ref_"+bc.name+".csv"))
 			measure(b, bc.referenceSeconds, func() int { return simulateOnly(b, c, jobs) })
 		})
 	}
@@ -120,7 +121,7 @@ func BenchmarkPhilly(b *testing.B) {
 		{1000, 300}, {10000, 300}, {82247, 300}, {82247, 16}, {82247, 125}, {82247, 1250},
 	} {
 		b.Run(fmt.Sprintf("jobs=%d/devices=%d", bc.jobs, 8*bc.nodes), func(b *testing.B) {
-			c, jobs := loaded(b, "philly/las.yaml", "workload.config.path="+reference(b, "data", "pollux-osdi21", "philly.csv.gz"),
+			c, jobs := loaded(b, "philly/las.yaml", "workload.config.path="+refdata.Path(b, "data", "pollux-osdi21", "philly.csv.gz"),
 				fmt.Sprintf("cluster.nodes=[{name: gpu, count: %d, accelerator: p100, devices: 8}]", bc.nodes))
 			first := *jobs
 			first.Jobs = jobs.Jobs[:bc.jobs]
@@ -131,7 +132,7 @@ func BenchmarkPhilly(b *testing.B) {
 
 // BenchmarkSemantics pairs the default semantics with those of a publication, on the same policy and trace.
 func BenchmarkSemantics(b *testing.B) {
-	path := "workload.config.path=" + reference(b, "reference", "blox", "ref_s1000_Las.csv")
+	path := "workload.config.path=" + refdata.Path(b, "reference", "blox", "ref_s1000_Las.csv")
 	for name, sets := range map[string][]string{
 		"published": {path},
 		"default": {

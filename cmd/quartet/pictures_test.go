@@ -13,6 +13,7 @@ import (
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/internal/refdata"
 	"github.com/quartet-sched/quartet/lab/report"
 	"github.com/quartet-sched/quartet/lab/study"
 )
@@ -90,7 +91,7 @@ var picturesOfPools = map[string]string{
 
 // The picture of nodes, cost and efficiency over time is that of one training under three scalers.
 func TestPicturesOfPools(t *testing.T) {
-	reference(t, "data", "pollux-osdi21")
+	refdata.Path(t, "data", "pollux-osdi21")
 	var runs []*report.Run
 	for _, scaler := range []struct {
 		name string
@@ -145,7 +146,7 @@ func TestPicturesOfPools(t *testing.T) {
 const pictureOfASearch = "search.svg"
 
 func TestPictureOfASearch(t *testing.T) {
-	reference(t, "data", "pollux-osdi21")
+	refdata.Path(t, "data", "pollux-osdi21")
 	dir := t.TempDir()
 	c, err := quartet.Load(catalog(), configs.Options{
 		Files: []string{"papers/pollux-osdi21/tuning.yaml"}, Env: os.LookupEnv,

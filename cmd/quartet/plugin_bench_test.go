@@ -20,6 +20,7 @@ import (
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/internal/engine"
+	"github.com/quartet-sched/quartet/internal/refdata"
 	"github.com/quartet-sched/quartet/plugins/host"
 	"github.com/quartet-sched/quartet/plugins/loopback"
 	"github.com/quartet-sched/quartet/plugins/sdk"
@@ -66,15 +67,15 @@ func BenchmarkPlugin(b *testing.B) {
 			return c, jobs
 		},
 		"philly": func(b *testing.B) (*configs.Config, *workload.Workload) {
-			c, jobs := loaded(b, "philly/las.yaml", "workload.config.path="+reference(b, "data", "pollux-osdi21", "philly.csv.gz"))
+			c, jobs := loaded(b, "philly/las.yaml", "workload.config.path="+refdata.Path(b, "data", "pollux-osdi21", "philly.csv.gz"))
 			jobs.Jobs = jobs.Jobs[:10_000]
 			return c, jobs
 		},
 		"philly-whole": func(b *testing.B) (*configs.Config, *workload.Workload) {
-			return loaded(b, "philly/las.yaml", "workload.config.path="+reference(b, "data", "pollux-osdi21", "philly.csv.gz"))
+			return loaded(b, "philly/las.yaml", "workload.config.path="+refdata.Path(b, "data", "pollux-osdi21", "philly.csv.gz"))
 		},
 		"pollux": func(b *testing.B) (*configs.Config, *workload.Workload) { // its rounds hold a millisecond of work
-			reference(b, "data", "pollux-osdi21", "workloads", "workload-1.csv")
+			refdata.Path(b, "data", "pollux-osdi21", "workloads", "workload-1.csv")
 			return loaded(b, "pollux-osdi21/pollux-exact.yaml")
 		},
 	}

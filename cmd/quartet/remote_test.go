@@ -26,6 +26,7 @@ import (
 	"github.com/quartet-sched/quartet/elasticity"
 	"github.com/quartet-sched/quartet/internal/engine"
 	"github.com/quartet-sched/quartet/internal/pythontest"
+	"github.com/quartet-sched/quartet/internal/refdata"
 	"github.com/quartet-sched/quartet/plugins/host"
 	"github.com/quartet-sched/quartet/plugins/loopback"
 	"github.com/quartet-sched/quartet/plugins/sdk"
@@ -178,7 +179,7 @@ func TestSameBytesThroughTheWire(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if name != "default.yaml" {
-				reference(t, "data")
+				refdata.Path(t, "data")
 			}
 			text, err := fs.ReadFile(configs.Embedded(), name)
 			if err != nil {
@@ -215,7 +216,7 @@ func TestSameBytesThroughTheWire(t *testing.T) {
 
 // A job that stands still is ended by an admission in another process as by the built-in, in Go and in Python.
 func TestSameBytesWithReviews(t *testing.T) {
-	reference(t, "data")
+	refdata.Path(t, "data")
 	const name = "papers/pollux-osdi21/tiresias.yaml"
 	text, err := fs.ReadFile(configs.Embedded(), name)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/timeline"
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 // failing is a test that may fail.
@@ -346,7 +347,7 @@ func TestTimelinesOfShippedCompositions(t *testing.T) {
 				o.Sets = append(o.Sets, "pipeline.allocation.config.generations=3")
 				fallthrough
 			case strings.Contains(name, "/"):
-				reference(t, "data")
+				refdata.Path(t, "data")
 			}
 			c, err := quartet.Load(catalog(), o)
 			if err != nil {

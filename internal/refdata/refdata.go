@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -51,4 +52,29 @@ func Rows(t testing.TB, path string) [][]string {
 		t.Fatalf("%s: no rows", path)
 	}
 	return rows
+}
+
+// RowsBy is the rows of a CSV file with a header, as columns by their names, by what stands in a column that is the key.
+func RowsBy(t testing.TB, path, key string) map[string]map[string]string {
+	t.Helper()
+	list := Rows(t, path)
+	rows := map[string]map[string]string{}
+	for _, record := range list[1:] {
+		row := map[string]string{}
+		for i, column := range list[0] {
+			row[column] = record[i]
+		}
+		rows[row[key]] = row
+	}
+	return rows
+}
+
+// Number is the number that a text is.
+func Number(t testing.TB, text string) float64 {
+	t.Helper()
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
 }

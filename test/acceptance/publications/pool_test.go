@@ -1,4 +1,4 @@
-package main
+package publications
 
 import (
 	"fmt"
@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 // pooled is a run of a composition with a pool: frozen, or to be filled.
 func pooled(t *testing.T, config, pool string, frozen bool, workload int) polluxFigures {
 	t.Helper()
-	path := reference(t, "data", "pollux-osdi21", "workloads", fmt.Sprintf("workload-%d.csv", workload))
+	path := refdata.Path(t, "data", "pollux-osdi21", "workloads", fmt.Sprintf("workload-%d.csv", workload))
 	return polluxRun(t, config, "workload.config.path="+path, "pipeline.elasticity.job.config.history_path="+pool,
 		fmt.Sprintf("pipeline.elasticity.job.config.history_frozen=%t", frozen))
 }
@@ -28,7 +30,7 @@ func polluxRun(t *testing.T, config string, sets ...string) polluxFigures {
 	var jct []float64
 	last := 0.0
 	for _, name := range slices.Sorted(maps.Keys(jobs)) {
-		jct, last = append(jct, seconds(t, jobs[name]["jct_s"])), max(last, seconds(t, jobs[name]["finish_s"]))
+		jct, last = append(jct, refdata.Number(t, jobs[name]["jct_s"])), max(last, refdata.Number(t, jobs[name]["finish_s"]))
 	}
 	slices.Sort(jct)
 	return polluxFigures{stat.Mean(jct, nil), quantile(jct, 0.99), last}
@@ -67,7 +69,7 @@ func TestBeatsPolluxByKnowledge(t *testing.T) {
 	var theirs, unknown, wrong polluxFigures
 	for _, n := range polluxWorkloads[""] {
 		theirs.add(published[fmt.Sprintf("workload-%d", n)])
-		path := reference(t, "data", "pollux-osdi21", "workloads", fmt.Sprintf("workload-%d.csv", n))
+		path := refdata.Path(t, "data", "pollux-osdi21", "workloads", fmt.Sprintf("workload-%d.csv", n))
 		unknown.add(polluxRun(t, "pollux-unknown", "workload.config.path="+path))
 	}
 	for _, tc := range []struct {
@@ -112,7 +114,7 @@ func TestBeatsPolluxByKnowledge(t *testing.T) {
 
 // TestPolluxBearsWrongReports disturbs what jobs report of their times.
 func TestPolluxBearsWrongReports(t *testing.T) {
-	path := "workload.config.path=" + reference(t, "data", "pollux-osdi21", "workloads", "workload-1.csv")
+	path := "workload.config.path=" + refdata.Path(t, "data", "pollux-osdi21", "workloads", "workload-1.csv")
 	for _, config := range []string{"pollux-exact", "pollux-best"} {
 		calm := polluxRun(t, config, path).Avg
 		disturbed := polluxRun(t, config, path, "backend.config.measurement_noise={outliers: 0.05, outlier_factor: 3, first_factor: 2}").Avg

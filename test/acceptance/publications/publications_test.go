@@ -1,78 +1,34 @@
-package main
+// Package publications holds what publications report of their schedulers against what ours come to: job for job where their answers are
+// published, and as bounds elsewhere.
+package publications
 
 import (
-	"bytes"
 	"cmp"
-	"context"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
-	"strconv"
 	"testing"
 
-	"github.com/quartet-sched/quartet/cmd/internal/cli"
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/internal/doortest"
 	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
-// reference returns a file of the reference data, or skips the test.
-func reference(t testing.TB, elements ...string) string {
-	t.Helper()
-	return refdata.Path(t, elements...)
-}
-
-// simulated runs a shipped composition as a user would, and returns its summary and the rows of jobs.csv by name.
+// simulated runs a shipped composition, and returns its summary and the rows of jobs.csv by name.
 func simulated(t testing.TB, config string, sets ...string) (*metrics.Summary, map[string]map[string]string) {
 	t.Helper()
-	dir := t.TempDir()
-	args := []string{"simulate", "-q", "-o", "json", "--out", dir, "-f", filepath.Join("..", "..", "configs", "papers", config)}
-	for _, set := range sets {
-		args = append(args, "--set", set)
-	}
-	var stdout, stderr bytes.Buffer
-	if code := run(context.Background(), args, &stdout, &stderr); code != cli.ExitOK {
-		t.Fatalf("%v: exit %d\n%s", args, code, stderr.String())
-	}
-	var summary metrics.Summary
-	if err := json.Unmarshal(stdout.Bytes(), &summary); err != nil {
-		t.Fatal(err)
-	}
-	return &summary, readRows(t, filepath.Join(dir, summary.Name, "jobs.csv"), "name")
-}
-
-// readRows reads a CSV file into rows by the value of a key column.
-func readRows(t testing.TB, path, key string) map[string]map[string]string {
-	t.Helper()
-	f, err := os.Open(path)
+	c, err := quartet.Load(quartet.Builtins(), quartet.Options{
+		Files: []string{path.Join("papers", config)}, Env: os.LookupEnv, Sets: append(sets, "output.dir="+t.TempDir()),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	records, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := map[string]map[string]string{}
-	for _, record := range records[1:] {
-		row := map[string]string{}
-		for i, column := range records[0] {
-			row[column] = record[i]
-		}
-		rows[row[key]] = row
-	}
-	return rows
-}
-
-func seconds(t testing.TB, text string) float64 {
-	t.Helper()
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	result := doortest.Simulate(t, c)
+	return result.Summary, refdata.RowsBy(t, filepath.Join(result.Dir, "jobs.csv"), "name")
 }
 
 // workloads of the Pollux artifact for which there are published answers.
@@ -82,14 +38,14 @@ var polluxWorkloads = map[string][]int{"": {1, 2, 3, 4, 6}, "-0.5": {1, 2, 3, 4}
 func equalJobs(t *testing.T, policy, load string, workload int) (equal, jobs int, mean, published float64) {
 	t.Helper()
 	file := fmt.Sprintf("workload-%d.csv", workload)
-	want := readRows(t, reference(t, "reference", "pollux-osdi21", policy+load, file), "name")
+	want := refdata.RowsBy(t, refdata.Path(t, "reference", "pollux-osdi21", policy+load, file), "name")
 	summary, got := simulated(t, "pollux-osdi21/"+policy+".yaml",
-		"workload.config.path="+reference(t, "data", "pollux-osdi21", "workloads"+load, file))
+		"workload.config.path="+refdata.Path(t, "data", "pollux-osdi21", "workloads"+load, file))
 	if len(got) != len(want) {
 		t.Errorf("%d jobs, want %d", len(got), len(want))
 	}
 	for name, row := range want {
-		published += seconds(t, row["jct"])
+		published += refdata.Number(t, row["jct"])
 		if got[name]["jct_s"] == row["jct"] {
 			equal++
 		}
@@ -131,7 +87,7 @@ func TestReproducesPollux(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := fmt.Sprintf("workload-%d.csv", tc.workload)
-			path := reference(t, "data", "pollux-osdi21", "workloads"+tc.load, file)
+			path := refdata.Path(t, "data", "pollux-osdi21", "workloads"+tc.load, file)
 			summary, _ := simulated(t, "pollux-osdi21/"+tc.config+".yaml", append(tc.sets, "workload.config.path="+path)...)
 			want := published[tc.group][tc.entry].Workloads[fmt.Sprintf("workload-%d", tc.workload)].Avg
 			if got := float64(summary.JCTSeconds.Mean); math.Abs(got/want-1) > tc.within {
@@ -160,7 +116,7 @@ func TestBeatsPollux(t *testing.T) {
 			entry := "pollux" + cmp.Or(tc.load, "-1.0")
 			for _, n := range polluxWorkloads[tc.load] {
 				workload := fmt.Sprintf("workload-%d", n)
-				path := reference(t, "data", "pollux-osdi21", "workloads"+tc.load, workload+".csv")
+				path := refdata.Path(t, "data", "pollux-osdi21", "workloads"+tc.load, workload+".csv")
 				ours.add(polluxRun(t, tc.config, "workload.config.path="+path))
 				theirs.add(published[entry].Workloads[workload])
 			}
@@ -177,7 +133,7 @@ func TestBeatsPollux(t *testing.T) {
 
 // TestBeatsPolluxAtAnyRestart charges restarts of other lengths, and tells the policies so.
 func TestBeatsPolluxAtAnyRestart(t *testing.T) {
-	path := reference(t, "data", "pollux-osdi21", "workloads", "workload-2.csv")
+	path := refdata.Path(t, "data", "pollux-osdi21", "workloads", "workload-2.csv")
 	for _, overhead := range []string{"0s", "120s", "150s", "200s", "300s"} {
 		mean := func(config string) float64 {
 			summary, _ := simulated(t, "pollux-osdi21/"+config+".yaml", "workload.config.path="+path,
@@ -214,7 +170,7 @@ func publishedPollux(t *testing.T) map[string]map[string]struct {
 	Workloads map[string]polluxFigures
 } {
 	t.Helper()
-	text, err := os.ReadFile(reference(t, "reference", "pollux-osdi21", "published.json"))
+	text, err := os.ReadFile(refdata.Path(t, "reference", "pollux-osdi21", "published.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,20 +198,20 @@ func TestReproducesBlox(t *testing.T) {
 		"m500fix_Srtf": {"srtf", "scattered", 128},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := reference(t, "reference", "blox", "ref_"+name+".csv")
+			path := refdata.Path(t, "reference", "blox", "ref_"+name+".csv")
 			summary, got := simulated(t, "blox-eurosys24/"+tc.config+".yaml",
 				"workload.config.path="+path, "pipeline.placement.config.fit="+tc.fit)
-			want := readRows(t, path, "job_id")
+			want := refdata.RowsBy(t, path, "job_id")
 			if len(got) != len(want) {
 				t.Fatalf("%d jobs, want %d", len(got), len(want))
 			}
 			completions, firstRuns := 0, 0
 			for id, row := range want {
-				if seconds(t, got[id]["finish_s"]) != seconds(t, row["blox_completion_s"]) {
+				if refdata.Number(t, got[id]["finish_s"]) != refdata.Number(t, row["blox_completion_s"]) {
 					completions++
 				}
 				// Blox sees a job running one round after it placed it
-				if seconds(t, got[id]["first_start_s"])+300 != seconds(t, row["blox_first_run_seen_s"]) {
+				if refdata.Number(t, got[id]["first_start_s"])+300 != refdata.Number(t, row["blox_first_run_seen_s"]) {
 					firstRuns++
 				}
 			}
@@ -272,14 +228,14 @@ func TestReproducesBlox(t *testing.T) {
 // TestReproducesBloxFigures compares with figures of runs that were published without their jobs: the input is that of
 // another run, of which the five input columns are read.
 func TestReproducesBloxFigures(t *testing.T) {
-	summary, _ := simulated(t, "blox-eurosys24/las.yaml", "workload.config.path="+reference(t, "reference", "blox", "ref_m500_Fifo.csv"))
+	summary, _ := simulated(t, "blox-eurosys24/las.yaml", "workload.config.path="+refdata.Path(t, "reference", "blox", "ref_m500_Fifo.csv"))
 	if mean := math.Floor(float64(summary.JCTSeconds.Mean)); mean != 75741 || summary.Preemptions != 1966 {
 		t.Errorf("m500_Las: mean JCT %v s and %d preemptions, want 75741.5 s and 1966 (spec/blox.md, section 5)", mean, summary.Preemptions)
 	}
 }
 
 func TestReproducesTiresiasSimulator(t *testing.T) {
-	path := reference(t, "data", "tiresias", "60_job.csv")
+	path := refdata.Path(t, "data", "tiresias", "60_job.csv")
 	for config, want := range map[string]float64{"fifo": 1556.5, "dlas": 715.3, "shortest": 519.9} { // spec/heterogeneity.md, 5.5
 		t.Run(config, func(t *testing.T) {
 			summary, _ := simulated(t, "tiresias-nsdi19/"+config+".yaml", "workload.config.path="+path)
@@ -291,7 +247,7 @@ func TestReproducesTiresiasSimulator(t *testing.T) {
 }
 
 func TestSchedulesThePhillyTrace(t *testing.T) {
-	summary, _ := simulated(t, "philly/las.yaml", "workload.config.path="+reference(t, "data", "pollux-osdi21", "philly.csv.gz"))
+	summary, _ := simulated(t, "philly/las.yaml", "workload.config.path="+refdata.Path(t, "data", "pollux-osdi21", "philly.csv.gz"))
 	if summary.Jobs.Submitted != 82247 || summary.Jobs.Completed != 82247 {
 		t.Errorf("%d of %d jobs completed, want 82247 of 82247", summary.Jobs.Completed, summary.Jobs.Submitted)
 	}

@@ -1,4 +1,4 @@
-package main
+package publications
 
 import (
 	"compress/gzip"
@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 const matchingMarket = "matching-tpds24/matching.yaml"
@@ -65,7 +66,7 @@ func TestSampledMarketIsNearTheExactOptimum(t *testing.T) {
 
 // TestMatchingRunsOnTheMixOfOpenB: one in fifty devices of each type, to whole nodes, and one A10.
 func TestMatchingRunsOnTheMixOfOpenB(t *testing.T) {
-	f, err := os.Open(reference(t, "data", "alibaba-openb-2023", "openb_node_list_gpu_node.csv.gz"))
+	f, err := os.Open(refdata.Path(t, "data", "alibaba-openb-2023", "openb_node_list_gpu_node.csv.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +87,11 @@ func TestMatchingRunsOnTheMixOfOpenB(t *testing.T) {
 		}
 		published[record[4]] += devices
 	}
-	c, err := configs.Load(catalog(), configs.Options{Files: []string{"../../configs/papers/" + matchingMarket}, Env: os.LookupEnv})
+	c, err := quartet.Load(quartet.Builtins(), quartet.Options{Files: []string{"papers/" + matchingMarket}, Env: os.LookupEnv})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster := c.BuildCluster()
+	cluster := c.Config.BuildCluster()
 	ours, node := map[string]int{}, map[string]int{}
 	for _, n := range cluster.Nodes {
 		ours[cluster.Accelerators[n.Accelerator]] += n.Devices

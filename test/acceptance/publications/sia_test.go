@@ -1,8 +1,10 @@
-package main
+package publications
 
 import (
 	"math"
 	"testing"
+
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 // siaHours are the mean JCTs of the reference simulator (spec/heterogeneity.md, 5.3).
@@ -13,7 +15,7 @@ var siaHours = map[string]float64{
 // onSiaTrace is the mean JCT in hours of a policy of Sia's evaluation, which must finish every job.
 func onSiaTrace(t *testing.T, policy, trace string, sets ...string) float64 {
 	t.Helper()
-	path := reference(t, "data", "sia", "workloads", trace+".csv")
+	path := refdata.Path(t, "data", "sia", "workloads", trace+".csv")
 	summary, _ := simulated(t, "sia-sosp23/"+policy+".yaml", append(sets, "workload.config.path="+path)...)
 	if summary.Jobs.Completed != 160 {
 		t.Errorf("%d jobs completed, want 160", summary.Jobs.Completed)

@@ -1,4 +1,4 @@
-package main
+package publications
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 // gavelFixture is what the published simulator answers on a small cluster.
@@ -24,7 +26,7 @@ type gavelFixture struct {
 
 func gavelFixtures(t *testing.T) map[string]gavelFixture {
 	t.Helper()
-	disk, err := os.ReadFile(reference(t, "reference", "gavel", "small_fixtures.json.gz"))
+	disk, err := os.ReadFile(refdata.Path(t, "reference", "gavel", "small_fixtures.json.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +68,7 @@ func TestReproducesGavel(t *testing.T) {
 				first, last = 0, f.Total-1
 			}
 			sets := []string{
-				"workload.config.path=" + reference(t, "data", "gavel", stream),
+				"workload.config.path=" + refdata.Path(t, "data", "gavel", stream),
 				fmt.Sprintf("workload.config.jobs_per_hour=%v", f.Rate), fmt.Sprintf("workload.config.jobs=%d", f.Total),
 				fmt.Sprintf("measure={first_job: %d, last_job: %d}", first, last),
 			}
@@ -81,7 +83,7 @@ func TestReproducesGavel(t *testing.T) {
 				return
 			}
 			for id, want := range f.Seconds {
-				if jct := seconds(t, got[id]["jct_s"]); math.Abs(jct-want) > 0.001 {
+				if jct := refdata.Number(t, got[id]["jct_s"]); math.Abs(jct-want) > 0.001 {
 					t.Errorf("job %s takes %v s, want %v s", id, jct, want)
 				}
 			}
@@ -110,7 +112,7 @@ func TestReproducesGavelAtFullSize(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			summary, _ := simulated(t, "gavel-osdi20/"+tc.config+".yaml",
-				"workload.config.path="+reference(t, "data", "gavel", "continuous_"+tc.stream+"_seed0.csv.gz"),
+				"workload.config.path="+refdata.Path(t, "data", "gavel", "continuous_"+tc.stream+"_seed0.csv.gz"),
 				fmt.Sprintf("workload.config.jobs_per_hour=%v", tc.rate), "output.write=[jobs]")
 			if summary.Jobs.Completed != 1000 {
 				t.Errorf("%d of the jobs measured completed, want 1000", summary.Jobs.Completed)
