@@ -200,6 +200,7 @@ func (s *state) change(j *Job, e *Event) error {
 	if held {
 		j.Progress, j.ProgressRate, j.ProgressAsOf = work, 0, s.view.NowSeconds
 		s.suspended, s.marks[j.ID].suspended = append(s.suspended, j), s.view.Round
+		delete(s.retries.notBefore, j.ID)
 	}
 	s.withdraw(j)
 	return nil

@@ -27,16 +27,13 @@ func (c Cause) blames() bool {
 // blame takes in where a job failed, and until when it is not tried again.
 func (r *retries) blame(j *Job, e *Event, where []Seat) {
 	if len(where) > 0 {
-		if r.failedOn == nil {
-			r.failedOn = map[JobID][]Seat{}
-		}
 		r.failedOn[j.ID] = append(slices.Clip(r.failedOn[j.ID]), where...) // a fork may share them
 	}
-	if e.NotBeforeSeconds > e.AtSeconds {
-		if r.notBefore == nil {
-			r.notBefore = map[JobID]float64{}
-		}
+	switch {
+	case e.NotBeforeSeconds > e.AtSeconds:
 		r.notBefore[j.ID] = e.NotBeforeSeconds
+	case e.Kind == JobInterrupted: // with fewer devices it waited for more, and now it has none
+		delete(r.notBefore, j.ID)
 	}
 }
 

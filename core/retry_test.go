@@ -208,6 +208,14 @@ type steadyGrants struct{ grantAll }
 
 func (steadyGrants) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
 
+// suspend is the job of submit(0, 0, 3) as its owner suspends it, or lets it run again.
+func suspend(seconds float64, suspended bool) core.Event {
+	e := submit(0, 0, 3)
+	edited := *e.Spec
+	edited.Suspended = suspended
+	return core.Event{Kind: core.JobChanged, AtSeconds: seconds, Job: 0, Spec: &edited}
+}
+
 // A job that lost a device gets no more than those that are left before it is time, whatever its elasticity says, and then others; one that is stopped meanwhile may
 // have any number at once.
 func TestAJobThatShrankWaitsForMore(t *testing.T) {
@@ -215,15 +223,18 @@ func TestAJobThatShrankWaitsForMore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		least   int
 		stopped bool // in the third round, for another job
+		then    []core.Event
 		want    []string
 	}{
-		"elastic": {1, false, []string{"0: start 0 0[0,1,2]", "60:", "120:", "180: move 0 0[1,2,3]"}},
-		"rigid":   {3, false, []string{"0: start 0 0[0,1,2]", "60:", "120:", "180: move 0 0[1,2,3]"}},
-		"stopped": {3, true, []string{"0: start 0 0[0,1,2]", "60:", "120: stop 0 (0 waits: preempted_by_priority)", "180: start 0 0[1,2,3]"}},
+		"elastic":               {1, false, nil, []string{"0: start 0 0[0,1,2]", "60:", "120:", "180: move 0 0[1,2,3]"}},
+		"rigid":                 {3, false, nil, []string{"0: start 0 0[0,1,2]", "60:", "120:", "180: move 0 0[1,2,3]"}},
+		"stopped":               {3, true, nil, []string{"0: start 0 0[0,1,2]", "60:", "120: stop 0 (0 waits: preempted_by_priority)", "180: start 0 0[1,2,3]"}},
+		"lost with its node":    {3, false, []core.Event{{Kind: core.JobInterrupted, Job: 0, AtSeconds: 100, Cause: core.CauseNodeFailed}}, []string{"0: start 0 0[0,1,2]", "60:", "120: start 0 0[1,2,3]", "180:"}},
+		"suspended and resumed": {3, false, []core.Event{suspend(100, true), suspend(110, false)}, []string{"0: start 0 0[0,1,2]", "60:", "120: move 0 0[1,2,3]", "180:"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got changed
-			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 3)}}, {NowSeconds: 60, Events: []core.Event{shrunk}}, {NowSeconds: 120}, {NowSeconds: 180}}}
+			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 3)}}, {NowSeconds: 60, Events: []core.Event{shrunk}}, {NowSeconds: 120, Events: tc.then}, {NowSeconds: 180}}}
 			stages := fakes{fixed: rigid{respond: func(r []core.Response) []core.Response {
 				for i := range r {
 					r[i].MinReplicas = tc.least

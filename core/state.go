@@ -71,7 +71,7 @@ func (s *state) init(c *Cluster, o RoundOptions) {
 	s.sharing = c.Sharing
 	s.view = View{IntervalSeconds: o.IntervalSeconds, OnEvents: o.OnEvents, Cluster: c, Devices: c.UsableDevices(), unpinned: true}
 	s.report.View, s.devices, s.reviseAt, s.reviewAt, s.pools.again = &s.view, c.Devices(), math.Inf(1), math.Inf(1), math.Inf(1)
-	s.retries.next = math.Inf(1)
+	s.retries = retries{failedOn: map[JobID][]Seat{}, notBefore: map[JobID]float64{}, next: math.Inf(1)}
 }
 
 // decideBy takes in who decides: it counts the devices that a job can have at once under an allocator, and reports whether deadlines

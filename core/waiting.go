@@ -45,7 +45,7 @@ func (s *state) explainWaiting() {
 		if j == nil || j.State != Waiting {
 			continue
 		}
-		if s.retries.waits(id) { // what interrupted it says why
+		if s.retries.waits(id) && j.WaitingReason != NoReason { // what interrupted it says why
 			e.others = append(e.others, id)
 			continue
 		}

@@ -61,6 +61,8 @@ func (w *world) shift(j *core.Job, e core.Event, edited bool) (core.Event, bool)
 		last := &left[len(left)-1]
 		last.Devices = last.Devices.Lowest(intRange(1, last.Devices.Count()).Draw(w.t, "devices left"))
 		e.Kind, e.Seats, e.FromSeconds = core.JobShrunk, left, e.AtSeconds
+		e.Cause = sampledFrom([]core.Cause{core.CauseUnknown, core.CauseKilled}).Draw(w.t, "why it shrank")
+		e.NotBeforeSeconds = e.AtSeconds + sampledFrom([]float64{0, 0, 100}).Draw(w.t, "until it has more")
 	}
 	return e, true
 }
