@@ -258,13 +258,18 @@ func (p *gandiva) look(v *core.View, candidates []core.Candidate) {
 			}
 		}
 		j.since = max(j.since, c.LastChange)
-		switch {
-		case with == none:
-		case pace.Reports(v, c.Job):
-			j.silent = 0
-		case !c.Starting:
-			j.silent += max(v.NowSeconds-max(p.last, j.since, c.ProgressAsOf), 0)
-		}
+		p.listen(v, c, j)
+	}
+}
+
+// listen counts for how long a job beside another comes forward by nothing.
+func (p *gandiva) listen(v *core.View, c *core.Candidate, j *gandivaJob) {
+	switch {
+	case j.with == none:
+	case pace.Reports(v, c.Job):
+		j.silent = 0
+	case !c.Starting:
+		j.silent += max(v.NowSeconds-max(p.last, j.since, c.ProgressAsOf), 0)
 	}
 }
 
