@@ -47,7 +47,7 @@ help: ## list the targets
 build: ## compile everything
 	$(GO) build ./...
 
-test: ## run all tests
+test: ## run all tests: those that take minutes, too
 	$(GO) test -timeout=40m ./...
 
 race: ## run the tests of the pipeline under the race detector

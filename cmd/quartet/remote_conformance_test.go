@@ -33,8 +33,11 @@ func TestConformanceThroughTheWire(t *testing.T) {
 	} {
 		t.Run(by.name, func(t *testing.T) {
 			worlds := by.worlds
-			if *wireAtLength {
+			switch {
+			case *wireAtLength:
 				worlds = by.atLength
+			case testing.Short():
+				worlds = "1"
 			}
 			fewer(t, worlds)
 			c := catalog()

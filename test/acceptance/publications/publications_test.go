@@ -22,11 +22,12 @@ import (
 func simulated(t testing.TB, config string, sets ...string) (*metrics.Summary, map[string]map[string]string) {
 	t.Helper()
 	c, err := quartet.Load(quartet.Builtins(), quartet.Options{
-		Files: []string{path.Join("papers", config)}, Env: os.LookupEnv, Sets: append(sets, "output.dir="+t.TempDir()),
+		Files: []string{path.Join("papers", config)}, Env: os.LookupEnv, Sets: sets,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.Dir = t.TempDir()
 	result := doortest.Simulate(t, c)
 	return result.Summary, refdata.RowsBy(t, filepath.Join(result.Dir, "jobs.csv"), "name")
 }
@@ -133,6 +134,9 @@ func TestBeatsPollux(t *testing.T) {
 
 // TestBeatsPolluxAtAnyRestart charges restarts of other lengths, and tells the policies so.
 func TestBeatsPolluxAtAnyRestart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: ten runs under Pollux")
+	}
 	path := refdata.Path(t, "data", "pollux-osdi21", "workloads", "workload-2.csv")
 	for _, overhead := range []string{"0s", "120s", "150s", "200s", "300s"} {
 		mean := func(config string) float64 {
