@@ -40,7 +40,7 @@ func NewElasticSRTF() core.Factory[core.Allocator] {
 		Source:       "Voda, elastic SRTF",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
 	}, ElasticSRTFConfig{StepTimes: true}, func(c ElasticSRTFConfig, _ core.Settings) (core.Allocator, error) {
-		return &elasticSRTF{steps: c.StepTimes, Shares: elastic.NewShares(), order: queue.Order{Drifts: true}}, nil
+		return &elasticSRTF{steps: c.StepTimes, Shares: elastic.NewShares()}, nil
 	})
 }
 
@@ -53,17 +53,21 @@ type elasticSRTF struct {
 
 func (p *elasticSRTF) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	p.Begin(v, candidates)
-	shrinks := false // the time left of some job does as it runs
+	left := func(c *core.Candidate) (seconds float64, declared bool) {
+		return queue.RemainingSeconds(c, v.NowSeconds, p.Limit(v, c, queue.Requested(c)), p.PerNode, p.steps)
+	}
 	ranks := p.order.ArrangeChanged(v, candidates, func(c *core.Candidate) float64 {
-		n := p.Limit(v, c, queue.Requested(c))
-		seconds, declared := queue.RemainingSeconds(c, v.NowSeconds, n, p.PerNode, p.steps)
-		shrinks = shrinks || declared
+		seconds, _ := left(c)
 		return seconds
 	})
 	p.GiveInOrder(ranks, func(_ int32, k *elastic.Share) int { return k.Least })
 	p.GrowInTurns(candidates)
 	grants := p.Settle(v, candidates)
-	if shrinks && p.anyoneShort() {
+	shrinks := func(c core.Candidate) bool { // as it runs
+		_, declared := left(&c)
+		return declared
+	}
+	if p.anyoneShort() && slices.ContainsFunc(candidates, shrinks) {
 		p.Stands.UntilSeconds = v.NowSeconds // jobs change places as time passes
 	}
 	return grants, nil

@@ -82,6 +82,9 @@ func (s *Shares) Give(i int32, n int) {
 // GiveInOrder visits ranked candidates in their order and gives each that has nothing as many replicas as wanted says.
 func (s *Shares) GiveInOrder(ranks []queue.Rank, wanted func(index int32, share *Share) int) {
 	for _, r := range ranks {
+		if s.Left == 0 {
+			return
+		}
 		if k := &s.Of[r.Index]; k.Replicas == 0 {
 			s.Give(r.Index, wanted(r.Index, k))
 		}

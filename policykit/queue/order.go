@@ -39,6 +39,7 @@ type Order struct {
 	// slots, by JobID, is the index of the job among the candidates of this round, or its complement once the job
 	// was recalled from the round before.
 	slots []int32
+	ids   []core.JobID // of the candidates of this round
 	anew  []Rank // of those asked about again
 	asked []int  // by JobID, the round in which it was
 	// For merge.
@@ -171,23 +172,25 @@ func (o *Order) mergeRuns(first, middle, end int) {
 
 // recall lists those of the round before that are still candidates, in its order, and then the new ones by JobID.
 func (o *Order) recall(candidates []core.Candidate) {
+	o.ids = o.ids[:0]
 	for i := range candidates {
 		id := candidates[i].ID
+		o.ids = append(o.ids, id)
 		o.slots = Grown(o.slots, id)
 		o.slots[id] = int32(i)
 	}
 	kept := o.ranks[:0]
 	for _, r := range o.ranks {
 		at := o.slots[r.Job]
-		if at < 0 || int(at) >= len(candidates) || candidates[at].ID != r.Job {
+		if at < 0 || int(at) >= len(o.ids) || o.ids[at] != r.Job {
 			continue // ended
 		}
 		o.slots[r.Job] = ^at
 		r.Index = at
 		kept = append(kept, r)
 	}
-	for i := range candidates {
-		if id := candidates[i].ID; o.slots[id] >= 0 {
+	for i, id := range o.ids {
+		if o.slots[id] >= 0 {
 			kept = append(kept, Rank{Job: id, Index: int32(i)})
 			o.slots[id] = ^int32(i)
 		}
