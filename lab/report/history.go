@@ -240,7 +240,7 @@ func (h *history) finish() {
 			h.latest = at
 		}
 	}
-	if h.run.GoesOn && !(h.run.now > h.latest) {
+	if h.run.Unended && !(h.run.now > h.latest) {
 		h.run.now = h.latest
 	}
 	for job := range h.open {

@@ -26,7 +26,7 @@ type Run struct {
 	Manifest Manifest         // what its manifest.json says
 	Problems []string         // what is missing or cannot be read, a sentence each
 	Jobs     jobs             // rows of its jobs.csv
-	GoesOn   bool             // it has not ended, or was killed
+	Unended  bool             // it has not ended, or was killed
 
 	now     float64 // seconds, of a run that goes on: as its scheduler told, or the last of its decisions; else NaN
 	derived bool    // the jobs are those that the decisions name
@@ -141,7 +141,7 @@ func readRun(files fs.FS, dir string, told *SoFar) (*Run, error) {
 	read := func(name string, needed bool, parse func(io.Reader) error) {
 		f, err := from.open(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			if !r.GoesOn && (needed && !r.unwanted(name) || r.recorded(name) != "") {
+			if !r.Unended && (needed && !r.unwanted(name) || r.recorded(name) != "") {
 				r.Problems = append(r.Problems, name+" is not there.")
 			}
 			return
@@ -179,7 +179,7 @@ func readRun(files fs.FS, dir string, told *SoFar) (*Run, error) {
 	r.readNodes()
 	columns("jobs.csv", true, &written)
 	if written == nil {
-		written, r.derived, r.nojobs = &table{}, r.GoesOn, !r.GoesOn
+		written, r.derived, r.nojobs = &table{}, r.Unended, !r.Unended
 	}
 	if err := r.takeJobs(written); err != nil {
 		r.Problems = append(r.Problems, fmt.Sprintf("jobs.csv: %v.", err))
@@ -187,13 +187,13 @@ func readRun(files fs.FS, dir string, told *SoFar) (*Run, error) {
 	columns("rounds.csv", true, &r.rounds)
 	read("decisions.jsonl", true, r.readDecisions)
 	columns("timeline.csv", false, &timeline)
-	if timeline != nil && !(r.GoesOn && len(r.stays) > 0) { // what goes on is written when it has ended
+	if timeline != nil && !(r.Unended && len(r.stays) > 0) { // what goes on is written when it has ended
 		if err := r.readTimeline(timeline); err != nil {
 			r.Problems = append(r.Problems, fmt.Sprintf("timeline.csv: %v.", err))
 		}
 	}
 	columns("nodes.csv", false, &states)
-	if states != nil && !r.GoesOn {
+	if states != nil && !r.Unended {
 		if err := r.readHealths(states); err != nil {
 			r.Problems = append(r.Problems, fmt.Sprintf("nodes.csv: %v.", err))
 		}
@@ -209,7 +209,7 @@ func readRun(files fs.FS, dir string, told *SoFar) (*Run, error) {
 	if what := r.contradiction(); what != "" {
 		r.Problems = append(r.Problems, "summary.json "+what+".")
 	}
-	if found == 0 && !r.GoesOn {
+	if found == 0 && !r.Unended {
 		return nil, fmt.Errorf("%s holds no run: neither manifest.json nor jobs.csv is there", dir)
 	}
 	return r, nil

@@ -29,8 +29,8 @@ func ReadRunSoFar(dir string, told *SoFar) (*Run, error) {
 	return readRun(inputfile.Folder(dir), dir, told)
 }
 
-// GoesOn reports whether a folder holds files that a run has not given their names yet: it goes on, or was killed.
-func GoesOn(dir string) bool { return len(unnamed(inputfile.Folder(dir))) > 0 }
+// Unended reports whether a folder holds files of a run that has not ended, or was killed: those that have no final name yet.
+func Unended(dir string) bool { return len(unnamed(inputfile.Folder(dir))) > 0 }
 
 // The files of a run, which have other names until it has ended.
 var runFiles = [...]string{
@@ -75,10 +75,10 @@ func (r *Run) open(files fs.FS, told *SoFar) source {
 	ended := err == nil && (readJSON(bytes.NewReader(text), &before) != nil || !before.Interrupted && before.Failed == "")
 	switch {
 	case told != nil && told.Trouble == "":
-		r.GoesOn, r.now, from.told, from.unnamed = true, told.NowSeconds, told.Files, left
+		r.Unended, r.now, from.told, from.unnamed = true, told.NowSeconds, told.Files, left
 		r.Problems = append(r.Problems, fmt.Sprintf("The run has not ended: this is what is known %s after it began.", span(r.now)))
 	case len(left) > 0 && !ended:
-		r.GoesOn, from.unnamed = true, left
+		r.Unended, from.unnamed = true, left
 		if told != nil {
 			r.Problems = append(r.Problems, "The run has not ended: this is what is in its folder. "+capital(told.Trouble)+".")
 			break

@@ -106,7 +106,7 @@ func (r *Run) composition() section {
 		fmt.Fprintf(&digests, "%s  %s\n", file.SHA256, file.File)
 	}
 	s.Pre, s.More = digests.String(), "Show the digests (SHA-256) of inputs and outputs"
-	if r.Manifest.Config != "" && !real && !r.GoesOn {
+	if r.Manifest.Config != "" && !real && !r.Unended {
 		add("to repeat it", "quartet simulate --from "+shellQuoted(path.Join(r.Dir, "manifest.json")))
 	}
 	return s
@@ -147,10 +147,10 @@ func (r *Run) cluster() string {
 // figures are the key figures.
 func (r *Run) figures() section {
 	s := section{ID: "figures", Title: "Key figures"}
-	if r.GoesOn {
+	if r.Unended {
 		s.Title = "Key figures so far"
 	}
-	if r.Summary == nil && r.GoesOn {
+	if r.Summary == nil && r.Unended {
 		s.Text = []string{"They come when the run has ended."}
 		return s
 	}

@@ -55,7 +55,7 @@ func openDecisions(dir, path string) (io.ReadCloser, error) {
 	switch {
 	case !errors.Is(err, os.ErrNotExist):
 		return file, err
-	case report.GoesOn(dir):
+	case report.Unended(dir):
 		return nil, cli.Problem(path, "the run has not ended, and wrote no decisions yet", "resume it with quartet run and ask its scheduler; a run writes decisions when output.write lists them")
 	}
 	return nil, cli.Problem(path, "no such file", "a run writes it when output.write lists decisions")

@@ -163,7 +163,7 @@ func isRun(dir string) bool {
 			return true
 		}
 	}
-	return report.IsStudy(dir) || report.GoesOn(dir) || isLive(dir)
+	return report.IsStudy(dir) || report.Unended(dir) || isLive(dir)
 }
 
 // entries lists the runs and studies of the folder.
@@ -198,7 +198,7 @@ func entry(name, dir string) report.Entry {
 	case hasSocket(dir):
 		e.Kind = "was killed"
 		e.Facts = report.FactsOf(dir)
-	case report.GoesOn(dir):
+	case report.Unended(dir):
 		e.Kind = "has not ended"
 		e.Facts = report.FactsOf(dir)
 	default:
