@@ -148,7 +148,8 @@ func (p *gpuFraction) resizes(candidates []core.Candidate) bool {
 	return false
 }
 
-// resolution of a surplus, in seconds: it is summed in as many steps as there were rounds, and is to be the same however many those were.
+// resolution of a surplus that is held against a threshold, in seconds: it is summed in as many steps as there were rounds, and is to be the same
+// however many those were.
 const resolution = 1.0 / (1 << 20)
 
 // rank takes in what the candidates had, and puts them in order.
@@ -166,10 +167,10 @@ func (p *gpuFraction) rank(v *core.View, candidates []core.Candidate) error {
 		a := &p.attained[c.ID]
 		a.see(c.Job, p.demand(c, int32(i)), v.NowSeconds, p.window)
 		k := claim{class: claimsSpare, tier: tier, index: int32(i)}
-		k.surplus = math.Round(a.surplus(v.NowSeconds, p.window, p.guarantees[tier])/resolution) * resolution
+		k.surplus = a.surplus(v.NowSeconds, p.window, p.guarantees[tier])
 		k.wanted = p.fit(c, k.index, p.demand(c, k.index))
 		k.key = k.surplus
-		a.behind = p.isBehind(a.behind, k.surplus, tier)
+		a.behind = p.isBehind(a.behind, math.Round(k.surplus/resolution)*resolution, tier)
 		switch {
 		case a.behind:
 			if k.class = claimsGuarantee; c.Held > 0 {
