@@ -25,19 +25,9 @@ var passing = []string{
 // No device is idle beside a waiting job that the placement could seat on it, in random worlds under every allocation that passes over a job that does
 // not fit, with every placement of whole devices.
 func TestNoDeviceIsIdleBesideAJobThatFits(t *testing.T) {
-	var placements []core.Factory[core.Placer]
-	for _, p := range quartet.Builtins().Placement {
-		if !p.Counts && p.Type != "random" && p.Type != "proposed" && (len(p.Sharing) == 0 || slices.Contains(p.Sharing, core.Exclusive)) {
-			placements = append(placements, p)
-		}
-	}
+	placements := placementsOfWholeDevices()
 	rapid.Check(t, func(r *rapid.T) {
-		placement := rapid.SampledFrom(placements).Draw(r, "placement")
-		nodes, types := drawNodes(r)
-		w := world{
-			nodes: strings.Join(nodes, ", "), rows: drawRows(r, types), allocation: rapid.SampledFrom(passing).Draw(r, "allocation"),
-			placement: "{type: " + placement.Type + "}",
-		}
+		w, placement := drawWorld(r, placements)
 		c := w.compose(t)
 		config, problems := placement.Decode(nil)
 		if len(problems) > 0 {
@@ -60,6 +50,26 @@ func TestNoDeviceIsIdleBesideAJobThatFits(t *testing.T) {
 			r.Fatalf("%d jobs never end\n%+v", jobs.Unfinished, w)
 		}
 	})
+}
+
+// placementsOfWholeDevices are those that seat jobs on devices of their own, always the same ones.
+func placementsOfWholeDevices() (placements []core.Factory[core.Placer]) {
+	for _, p := range quartet.Builtins().Placement {
+		if !p.Counts && p.Type != "random" && p.Type != "proposed" && (len(p.Sharing) == 0 || slices.Contains(p.Sharing, core.Exclusive)) {
+			placements = append(placements, p)
+		}
+	}
+	return placements
+}
+
+// drawWorld draws a cluster, jobs, an allocation that passes over jobs that do not fit, and a placement.
+func drawWorld(r *rapid.T, placements []core.Factory[core.Placer]) (world, core.Factory[core.Placer]) {
+	placement := rapid.SampledFrom(placements).Draw(r, "placement")
+	nodes, types := drawNodes(r)
+	return world{
+		nodes: strings.Join(nodes, ", "), rows: drawRows(r, types), allocation: rapid.SampledFrom(passing).Draw(r, "allocation"),
+		placement: "{type: " + placement.Type + "}",
+	}, placement
 }
 
 // seatedBeside is the name of a waiting job that a placer seats beside those that run, all as they are; empty for none.

@@ -22,6 +22,7 @@ type world struct {
 	passes                             int    // 0 for the default
 	elasticity                         string // of jobs; empty for the default
 	columns, each                      string // more columns of the jobs, and their values in every row
+	catalog                            *quartet.Catalog
 }
 
 // trace is the jobs of the world as a csv file.
@@ -50,7 +51,11 @@ func (w world) compose(t *testing.T) *quartet.Composition {
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c, err := quartet.Load(quartet.Builtins(), configs.Options{Files: []string{config}, Env: os.LookupEnv})
+	catalog := quartet.Builtins()
+	if w.catalog != nil {
+		catalog = *w.catalog
+	}
+	c, err := quartet.Load(catalog, configs.Options{Files: []string{config}, Env: os.LookupEnv})
 	if err != nil {
 		t.Fatal(err)
 	}
