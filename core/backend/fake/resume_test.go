@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -252,6 +253,17 @@ func preview(t *testing.T, b *fake.Backend, identity string, _ map[string]core.J
 	}
 }
 
+// heard is a context that says when somebody waits for its end.
+type heard struct {
+	context.Context
+	waits func()
+}
+
+func (h heard) Done() <-chan struct{} {
+	h.waits()
+	return h.Context.Done()
+}
+
 // Another composition takes over while the run goes on, with what the one before had learned.
 func TestACompositionIsReplaced(t *testing.T) {
 	b := newBackend()
@@ -259,10 +271,12 @@ func TestACompositionIsReplaced(t *testing.T) {
 	replaced := make(chan error, 1)
 	seen := drive(t, b, &counting{}, nil, 0, func(p *core.Pipeline, n int) {
 		if n == 3 {
+			waits := make(chan struct{}) // until it takes over: the rounds of a virtual clock are over in no time
+			ctx := heard{context.Background(), sync.OnceFunc(func() { close(waits) })}
 			go func() {
-				replaced <- p.Replace(context.Background(), &core.Composition{Stages: next.stages(), Options: core.RoundOptions{OnEvents: true}, Identity: "second"})
+				replaced <- p.Replace(ctx, &core.Composition{Stages: next.stages(), Options: core.RoundOptions{OnEvents: true}, Identity: "second"})
 			}()
-			time.Sleep(50 * time.Millisecond) // the rounds of a virtual clock are over in no time
+			<-waits
 		}
 	})
 	if err := <-replaced; err != nil {
