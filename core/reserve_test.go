@@ -87,7 +87,7 @@ func TestReserving(t *testing.T) {
 		"by all of it for one that the allocation passes over": {nil, byCount{}, []core.Observation{
 			at(0, submit(2, 0, 2), submit(3, 0, 3), submit(4, 0, 1), submit(5, 0, 2)), at(3720, submit(6, 3700, 1)), at(3780, end(4, 3770), submit(1, 3770, 2)),
 		}, "1? 2@0×2 3@1×3 5@0×2 6@1×1"},
-		"one that would grow there goes on": {nil, byCount{}, []core.Observation{
+		"not from one that would grow there": {nil, byCount{}, []core.Observation{
 			at(0, submit(0, 0, 1), submit(1, 0, 1), submit(3, 0, 3), submit(4, 0, 1), elastic(5, 0, 1, 2)), at(60, submit(2, 60, 2)), at(3720, end(4, 3700), submit(6, 3700, 1)),
 		}, "0@0×1 1@0×1 2? 3@1×3 5@0×1 6@1×1 0×2 for 2"},
 		"the first to end, by its work":         {nil, byCount{}, ending(90000, 1, 80000, 1), "0@0×3 1@1×3 2? 3@0×1 1×2 for 2"},
