@@ -9,12 +9,12 @@ import (
 // starts in this round and can have theirs instead. Where there are none a job gets what the placer chose. It comes after the placer, so that placers need not know
 // of it, and leaves alone jobs that take turns or have slices of devices.
 func (s *state) avoid(plan *Plan) {
-	if len(s.retries.failedOn) == 0 || !s.occupancy.checked || s.view.Cluster.Sharing == TimeSlice || s.view.Cluster.Sharing == Mig {
+	if len(s.retries.failedOn) == 0 || s.view.Cluster.Sharing == TimeSlice || s.view.Cluster.Sharing == Mig {
 		return
 	}
 	a := avoidance{state: s, plan: plan}
 	for i := range plan.Placements {
-		if failed := s.retries.failedOn[plan.Placements[i].Job]; failed != nil && !a.grouped(i) {
+		if failed := s.retries.failedOn[plan.Placements[i].Job]; failed != nil {
 			a.reseat(i, failed)
 		}
 	}
@@ -26,11 +26,6 @@ type avoidance struct {
 	plan     *Plan
 	stopping map[NodeID]DeviceSet // of jobs that run and have no placement: nil as long as nobody asked
 	copied   map[int]bool         // placements whose seats are not the placer's any more
-}
-
-func (a *avoidance) grouped(i int) bool {
-	m := a.marks[a.plan.Placements[i].Job]
-	return m.granted == a.view.Round && a.plan.Grants[m.grant].Group != 0
 }
 
 // reseat finds other devices for the seats of a placement that have some on which the job failed.
@@ -81,8 +76,7 @@ func (a *avoidance) take(i, k int, bad DeviceSet, failed []Seat) bool {
 func (a *avoidance) others(i int, seat Seat, failed []Seat) (nodes []NodeID) {
 	p := &a.plan.Placements[i]
 	c, j := a.view.Cluster, a.view.Jobs[p.Job]
-	m := a.marks[p.Job]
-	anyType := !a.blocked && len(p.Seats) == 1 && m.granted == a.view.Round && a.plan.Grants[m.grant].Accelerator == AnyAccelerator
+	anyType := !a.blocked && len(p.Seats) == 1 && a.plan.Grants[a.marks[p.Job].grant].Accelerator == AnyAccelerator
 	from := &c.Nodes[seat.Node]
 	free := map[NodeID]int{}
 	for i := range c.Nodes {
@@ -117,7 +111,7 @@ func (a *avoidance) swap(i, k int, bad func() DeviceSet, failed []Seat) {
 	}
 	for o := range a.plan.Placements {
 		other := &a.plan.Placements[o]
-		if o == i || a.view.Jobs[other.Job].State != Waiting || a.grouped(o) {
+		if o == i || a.view.Jobs[other.Job].State != Waiting {
 			continue
 		}
 		for l := range other.Seats {

@@ -176,7 +176,7 @@ func (p *Pipeline) reserveFor(ctx context.Context, r *roomFor) error {
 		s.marks[job].roomFrom = s.view.NowSeconds + p.rounds.Settle.ReserveAfterSeconds
 		return err
 	}
-	if err := r.seatWithout(ctx, victims); err != nil || !r.seated() {
+	if err := r.seatWithout(ctx, victims); err != nil {
 		return err
 	}
 	for i := range p.plan.Placements {

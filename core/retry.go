@@ -82,9 +82,9 @@ func (s *state) reviewRetries() {
 
 // cap bounds the replicas of a job by those that it has, while it gets no more.
 func (r *retries) cap(j *Job, of *Response) {
-	if j.State == Running && j.Held < of.MaxReplicas && r.waits(j.ID) {
-		of.MaxReplicas = j.Held
-		of.MinReplicas = min(of.MinReplicas, j.Held)
+	if j.State == Running && r.waits(j.ID) {
+		of.MaxReplicas = min(of.MaxReplicas, j.Held)
+		of.MinReplicas = min(of.MinReplicas, of.MaxReplicas)
 	}
 }
 
@@ -124,7 +124,7 @@ func (s *state) ineligible(grants []Grant) []Grant {
 		j := s.view.Job(g.Job)
 		return j != nil && j.State == Waiting && s.retries.waits(g.Job)
 	}
-	if len(s.retries.notBefore) == 0 || !slices.ContainsFunc(grants, out) {
+	if len(s.retries.notBefore) == 0 {
 		return grants
 	}
 	return slices.DeleteFunc(slices.Clone(grants), out)

@@ -130,6 +130,12 @@ func TestJobsAvoidWhereTheyFailed(t *testing.T) {
 		"it is cancelled while it waits": {nodesOf(1), [][]core.Event{
 			{submit(0, 0, 1)}, {until(100, fails(0, 50, seat(0, 1)))}, {{Kind: core.JobCancelled, Job: 0, AtSeconds: 61}},
 		}, []string{"0: start 0 0[0]", "60: (0 waits: interrupted)", "120:"}},
+		"one of two devices was repaired": {nodesOf(2), [][]core.Event{
+			{submit(0, 0, 1)}, {fails(0, 50, seat(0, 1), seat(0, 2)), health(0, 51, core.Ready, 1), health(0, 52, core.Ready, 0)},
+		}, []string{"0: start 0 0[0]", "60: start 0 0[0]"}},
+		"a moment that comes now": {nodesOf(1, 1), [][]core.Event{{submit(0, 0, 1)}, {until(60, fails(0, 50, seat(0, 1)))}}, []string{
+			"0: start 0 0[0]", "60: start 0 1[0]",
+		}},
 		"a moment that has come": {nodesOf(1, 1), [][]core.Event{{submit(0, 0, 1)}, {until(50, fails(0, 50, seat(0, 1)))}}, []string{
 			"0: start 0 0[0]", "60: start 0 1[0]",
 		}},
@@ -184,19 +190,21 @@ func (seatKept) Place(_ context.Context, v *core.View, grants []core.Grant) (s c
 func TestARoundComesForARetry(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rounds core.RoundOptions
+		then   []core.Observation
 		want   float64
 	}{
-		"on events":   {core.RoundOptions{OnEvents: true}, 95},
-		"on the grid": {core.RoundOptions{IntervalSeconds: 30}, 120},
+		"on events":                {core.RoundOptions{OnEvents: true}, nil, 95},
+		"on the grid":              {core.RoundOptions{IntervalSeconds: 30}, nil, 120},
+		"not for one that is gone": {core.RoundOptions{OnEvents: true}, []core.Observation{at(60, end(0, 60), submit(1, 60, 1)), at(61)}, math.Inf(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 1)}}, {NowSeconds: 50, Events: []core.Event{until(95, fails(0, 50, seat(0, 1)))}}}}
+			b := &script{observations: append([]core.Observation{at(0, submit(0, 0, 1)), at(50, until(95, fails(0, 50, seat(0, 1))))}, tc.then...)}
 			stages := fakes{}.stages()
 			stages.Allocation.Policy = steadyGrants{}
 			if err := core.NewPipeline(nodesOf(1), stages, core.PipelineOptions{Rounds: tc.rounds}).Run(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
-			if got := b.wakes[2].BySeconds; got != tc.want && !(tc.rounds.IntervalSeconds > 0 && got <= tc.want) {
+			if got := b.wakes[len(b.wakes)-1].BySeconds; got != tc.want && !(tc.rounds.IntervalSeconds > 0 && got <= tc.want) {
 				t.Errorf("the next round is due at %v s, want %v", got, tc.want)
 			}
 		})
@@ -219,22 +227,26 @@ func suspend(seconds float64, suspended bool) core.Event {
 // A job that lost a device gets no more than those that are left before it is time, whatever its elasticity says, and then others; one that is stopped meanwhile may
 // have any number at once.
 func TestAJobThatShrankWaitsForMore(t *testing.T) {
-	shrunk := core.Event{Kind: core.JobShrunk, Job: 0, AtSeconds: 50, Seats: []core.Seat{seat(0, 0b110)}, Cause: core.CauseKilled, NotBeforeSeconds: 130}
+	shrunk := core.Event{Kind: core.JobShrunk, Job: 0, AtSeconds: 50, Seats: []core.Seat{seat(0, 0b110)}, Cause: core.CauseKilled}
+	narrowed := submit(0, 0, 1)
+	narrowed.Kind, narrowed.AtSeconds = core.JobChanged, 100
 	for name, tc := range map[string]struct {
 		least   int
+		until   float64
 		stopped bool // in the third round, for another job
 		then    []core.Event
 		want    []string
 	}{
-		"elastic":               {1, false, nil, []string{"0: start 0 0[0,1,2]", "60:", "120:", "180: move 0 0[1,2,3]"}},
-		"rigid":                 {3, false, nil, []string{"0: start 0 0[0,1,2]", "60:", "120:", "180: move 0 0[1,2,3]"}},
-		"stopped":               {3, true, nil, []string{"0: start 0 0[0,1,2]", "60:", "120: stop 0 (0 waits: preempted_by_priority)", "180: start 0 0[1,2,3]"}},
-		"lost with its node":    {3, false, []core.Event{{Kind: core.JobInterrupted, Job: 0, AtSeconds: 100, Cause: core.CauseNodeFailed}}, []string{"0: start 0 0[0,1,2]", "60:", "120: start 0 0[1,2,3]", "180:"}},
-		"suspended and resumed": {3, false, []core.Event{suspend(100, true), suspend(110, false)}, []string{"0: start 0 0[0,1,2]", "60:", "120: move 0 0[1,2,3]", "180:"}},
+		"elastic":               {1, 130, false, nil, []string{"0: start 0 0[0,1,2]", "60:", "120:", "180: move 0 0[1,2,3]"}},
+		"rigid":                 {3, 130, false, nil, []string{"0: start 0 0[0,1,2]", "60:", "120:", "180: move 0 0[1,2,3]"}},
+		"stopped":               {3, 300, true, nil, []string{"0: start 0 0[0,1,2]", "60:", "120: stop 0 (0 waits: preempted_by_priority)", "180: start 0 0[1,2,3]"}},
+		"lost with its node":    {3, 130, false, []core.Event{{Kind: core.JobInterrupted, Job: 0, AtSeconds: 100, Cause: core.CauseNodeFailed}}, []string{"0: start 0 0[0,1,2]", "60:", "120: start 0 0[1,2,3]", "180:"}},
+		"its owner wants fewer": {1, 300, false, []core.Event{narrowed}, []string{"0: start 0 0[0,1,2]", "60:", "120: move 0 0[1]", "180:"}},
+		"suspended and resumed": {3, 130, false, []core.Event{suspend(100, true), suspend(110, false)}, []string{"0: start 0 0[0,1,2]", "60:", "120: move 0 0[1,2,3]", "180:"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got changed
-			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 3)}}, {NowSeconds: 60, Events: []core.Event{shrunk}}, {NowSeconds: 120, Events: tc.then}, {NowSeconds: 180}}}
+			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 3)}}, {NowSeconds: 60, Events: []core.Event{until(tc.until, shrunk)}}, {NowSeconds: 120, Events: tc.then}, {NowSeconds: 180}}}
 			stages := fakes{fixed: rigid{respond: func(r []core.Response) []core.Response {
 				for i := range r {
 					r[i].MinReplicas = tc.least
@@ -277,12 +289,19 @@ func TestGrantsOfJobsThatWaitAreDropped(t *testing.T) {
 		{NowSeconds: 50, Events: []core.Event{until(95, fails(0, 50, seat(0, 1)))}},
 	}}
 	stages := fakes{}.stages()
-	stages.Allocation.Policy = &grantEverybody{}
+	var asked []string
+	stages.Allocation.Policy = &grantEverybody{asked: &asked}
 	stages.Placement.Policy = seatKept{}
 	seen := &changed{}
 	err := core.NewPipeline(one(nodesOf(3)), stages, core.PipelineOptions{Rounds: core.RoundOptions{IntervalSeconds: 30}, Observers: []core.Observer{seen}}).Run(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"[0 1 2]", "[1 2]"}, asked); diff != "" {
+		t.Errorf("candidates (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"0: start 0 0[0] start 1 0[1] start 2 0[2]", "50: (0 waits: interrupted)"}, seen.rounds); diff != "" {
+		t.Errorf("rounds (-want +got):\n%s", diff)
 	}
 	if len(b.wakes) < 2 || b.wakes[1].BySeconds > 60 {
 		t.Errorf("%+v: want a round at 60 s, as what was answered does not stand\n%v", b.wakes, seen.rounds)
@@ -293,9 +312,15 @@ func TestGrantsOfJobsThatWaitAreDropped(t *testing.T) {
 type grantEverybody struct {
 	grantAll
 	granted int
+	asked   *[]string // the candidates of each question
 }
 
-func (g *grantEverybody) Allocate(_ context.Context, v *core.View, _ []core.Candidate) (grants []core.Grant, err error) {
+func (g *grantEverybody) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) (grants []core.Grant, err error) {
+	var names []core.JobID
+	for _, c := range candidates {
+		names = append(names, c.ID)
+	}
+	*g.asked = append(*g.asked, fmt.Sprint(names))
 	for _, id := range v.Active {
 		grants = append(grants, core.Grant{Job: id, Accelerator: core.AnyAccelerator, Replicas: 1})
 	}

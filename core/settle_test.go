@@ -19,7 +19,9 @@ type byCount struct {
 	newestFirst bool
 	precedes    bool
 	blocks      bool      // every grant is blocking
+	blocksFrom  float64   // from this moment on every grant is blocking; 0 for never
 	once        bool      // it must not be asked again in a round
+	more        int       // devices that it counts beyond those that there are
 	asked       *[]string // the candidates of each question, with their ranges
 	granted     *int      // how many grants its last answer has, if that stands only while they run
 }
@@ -46,10 +48,10 @@ func (a byCount) Allocate(_ context.Context, v *core.View, candidates []core.Can
 	if a.newestFirst {
 		slices.Reverse(candidates)
 	}
-	left := v.Devices
+	left := v.Devices + a.more
 	for _, c := range candidates {
 		if n := min(left, c.Response.MaxReplicas); n >= c.Response.MinReplicas {
-			grants = append(grants, core.Grant{Job: c.ID, Accelerator: core.AnyAccelerator, Replicas: n, Blocking: a.blocks})
+			grants = append(grants, core.Grant{Job: c.ID, Accelerator: core.AnyAccelerator, Replicas: n, Blocking: a.blocks || a.blocksFrom > 0 && v.NowSeconds >= a.blocksFrom})
 			left -= n
 		}
 	}
