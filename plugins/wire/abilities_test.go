@@ -56,14 +56,14 @@ func TestAbilityTableIsInOrder(t *testing.T) {
 
 // unreported are the optional interfaces of package core that no field of ConfigureResponse reports.
 var unreported = []reflect.Type{
-	reflect.TypeFor[core.Steady](),         // each answer holds its standing
-	reflect.TypeFor[core.Certifier](),      // each answer of an allocation holds its gap_ratio
-	reflect.TypeFor[core.SomeAllocator](),  // the host implements it: a question says whom it leaves out
-	reflect.TypeFor[core.Recoverer](),      // the host implements it for every component in another process
-	reflect.TypeFor[core.Discarder](),      // likewise
-	reflect.TypeFor[core.FileReader](),     // for built-ins only: a plugin is identified by its hash
-	reflect.TypeFor[core.Snapshotter](),    // for built-ins only: a plugin starts again from the view
-	reflect.TypeFor[core.Forker](),         // for built-ins only: a plugin starts again from the view
+	reflect.TypeFor[core.Steady](),        // each answer holds its standing
+	reflect.TypeFor[core.Certifier](),     // each answer of an allocation holds its gap_ratio
+	reflect.TypeFor[core.SomeAllocator](), // the host implements it: a question says whom it leaves out
+	reflect.TypeFor[core.Recoverer](),     // the host implements it for every component in another process
+	reflect.TypeFor[core.Discarder](),     // likewise
+	reflect.TypeFor[core.FileReader](),    // for built-ins only: a plugin is identified by its hash
+	reflect.TypeFor[core.Snapshotter](),   // for built-ins only: a plugin starts again from the view
+	reflect.TypeFor[core.Forker](),        // for built-ins only: a plugin starts again from the view
 }
 
 // TestEveryOptionalInterfaceIsListed fails when package core has an interface whose comment says that some stages implement it, and
@@ -199,7 +199,7 @@ func (able) Allocate(context.Context, *core.View, []core.Candidate) ([]core.Gran
 	return nil, nil
 }
 
-func (a able) KeepsReserved() bool { return a.yes }
+func (a able) KeepsReserved() bool       { return a.yes }
 func (a able) AskedOnce() bool           { return a.yes }
 func (a able) Precedes() bool            { return a.yes }
 func (a able) Promises() bool            { return a.yes }

@@ -40,8 +40,8 @@ type Order struct {
 	// was recalled from the round before.
 	slots []int32
 	ids   []core.JobID // of the candidates of this round
-	anew  []Rank // of those asked about again
-	asked []int  // by JobID, the round in which it was
+	anew  []Rank       // of those asked about again
+	asked []int        // by JobID, the round in which it was
 	// For merge.
 	room   []Rank
 	begins []int
