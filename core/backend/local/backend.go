@@ -196,10 +196,10 @@ func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, erro
 	for {
 		b.takeIn()
 		b.obeyAll()
-		now := b.elapsed()
-		if err := b.look(now); err != nil {
+		if err := b.look(b.elapsed()); err != nil {
 			return core.Observation{}, err
 		}
+		now := b.elapsed() // what was found may have happened since
 		due = min(due, b.retryDue(w))
 		for i := range b.events {
 			due = min(due, wakes(&b.events[i], w, b.seconds(unheard)))

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -367,5 +368,60 @@ func TestTheClockJumps(t *testing.T) {
 				t.Errorf("time went back from %v to %v s", before, b.now)
 			}
 		})
+	}
+}
+
+// lateClock says what time it was before something happened, once.
+type lateClock struct {
+	late    atomic.Int64 // nanoseconds
+	happens atomic.Pointer[func()]
+}
+
+func (c *lateClock) Now() time.Time {
+	was := realClock{}.Now().Add(time.Duration(c.late.Load()))
+	if happens := c.happens.Swap(nil); happens != nil {
+		(*happens)()
+	}
+	return was
+}
+
+func (c *lateClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// A job that ends in the very moment in which the scheduler looks has not ended after the round that reports it.
+func TestAnEndIsNotAfterItsRound(t *testing.T) {
+	dir, clock := t.TempDir(), &lateClock{}
+	let := filepath.Join(dir, "let")
+	b := opened(t, dir, clock, commands(command("j", "sh", "-c", "until [ -e "+let+" ]; do sleep 0.01; done")))
+	seen(t, b)
+	apply(t, b, on(0, 1))
+	ends := func() {
+		clock.late.Store(int64(time.Second))
+		if err := os.WriteFile(let, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+		for range 1000 {
+			if len(b.jobs[0].gone) > 0 {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Error("the job does not end")
+	}
+	for {
+		if b.jobs[0].gone != nil && !b.jobs[0].exited {
+			clock.happens.CompareAndSwap(nil, &ends)
+		}
+		o, err := b.Next(t.Context(), core.Wake{OnEvents: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range o.Events {
+			if e.AtSeconds > o.NowSeconds {
+				t.Errorf("%v at %v s is reported at %v s", e.Kind, e.AtSeconds, o.NowSeconds)
+			}
+			if e.Kind == core.JobFinished {
+				return
+			}
+		}
 	}
 }
