@@ -28,7 +28,7 @@ func (s *state) keepDevices(placed []Placement) {
 		if !moves[node] || int(node) >= len(s.view.Cluster.Nodes) || node < 0 {
 			continue
 		}
-		sets := s.settle(s.view.Cluster.Nodes[node].Usable(), list, placed)
+		sets := s.settle(s.view.Cluster.Nodes[node].Usable(), s.view.ReservedOn(node), list, placed)
 		for i, set := range sets {
 			p := &placed[list[i].placement]
 			if !copied[list[i].placement] {
@@ -62,8 +62,8 @@ func (s *state) sharesOf(placed []Placement) (shares map[NodeID][]share, moves m
 	return shares, moves, true
 }
 
-// settle divides the usable devices of a node anew among its shares, in their order; nil when they were not divided before.
-func (s *state) settle(usable DeviceSet, list []share, placed []Placement) []DeviceSet {
+// settle divides the usable devices of a node anew among its shares, in their order, those that are reserved last; nil when they were not divided before.
+func (s *state) settle(usable, reserved DeviceSet, list []share, placed []Placement) []DeviceSet {
 	free := usable
 	for _, at := range list {
 		d := placed[at.placement].Seats[at.seat].Devices
@@ -79,9 +79,10 @@ func (s *state) settle(usable DeviceSet, list []share, placed []Placement) []Dev
 		free &^= sets[i]
 	}
 	for i, at := range list {
-		more := free.Lowest(placed[at.placement].Seats[at.seat].Devices.Count() - sets[i].Count())
-		sets[i] |= more
-		free &^= more
+		n := placed[at.placement].Seats[at.seat].Devices.Count()
+		sets[i] |= (free &^ reserved).Lowest(n - sets[i].Count())
+		sets[i] |= (free &^ sets[i]).Lowest(n - sets[i].Count())
+		free &^= sets[i]
 	}
 	return sets
 }

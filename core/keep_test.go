@@ -18,24 +18,29 @@ func TestKeepDevices(t *testing.T) {
 	for name, tc := range map[string]struct {
 		held, placed, want [][]Seat // by job
 		unusable           DeviceSet
+		reserved           []Reservation
 	}{
-		"grows":                     {held: [][]Seat{seats(0, 0b100)}, placed: [][]Seat{seats(0, 0b11)}, want: [][]Seat{seats(0, 0b101)}},
-		"shrinks":                   {held: [][]Seat{seats(0, 0b1100)}, placed: [][]Seat{seats(0, 0b1)}, want: [][]Seat{seats(0, 0b100)}},
-		"shuffled for nothing":      {held: [][]Seat{seats(0, 0b1100)}, placed: [][]Seat{seats(0, 0b11)}, want: [][]Seat{seats(0, 0b1100)}},
-		"on another node, too":      {held: [][]Seat{seats(0, 0b1000)}, placed: [][]Seat{seats(1, 0b1, 0, 0b1)}, want: [][]Seat{seats(1, 0b1, 0, 0b1000)}},
-		"in another order":          {held: [][]Seat{seats(0, 0b1000, 1, 0b1)}, placed: [][]Seat{seats(1, 0b1, 0, 0b1)}, want: [][]Seat{seats(0, 0b1000, 1, 0b1)}},
-		"elsewhere":                 {held: [][]Seat{seats(0, 0b1000)}, placed: [][]Seat{seats(1, 0b1)}, want: [][]Seat{seats(1, 0b1)}},
-		"begins":                    {held: [][]Seat{nil}, placed: [][]Seat{seats(0, 0b10)}, want: [][]Seat{seats(0, 0b10)}},
-		"another begins in between": {held: [][]Seat{seats(0, 0b10), nil}, placed: [][]Seat{seats(0, 0b1100), seats(0, 0b11)}, want: [][]Seat{seats(0, 0b11), seats(0, 0b1100)}},
-		"its device is gone":        {held: [][]Seat{seats(0, 0b11)}, placed: [][]Seat{seats(0, 0b110)}, want: [][]Seat{seats(0, 0b110)}, unusable: 0b1},
-		"two swap":                  {held: [][]Seat{seats(0, 0b11), seats(0, 0b1100)}, placed: [][]Seat{seats(0, 0b1100), seats(0, 0b11)}, want: [][]Seat{seats(0, 0b11), seats(0, 0b1100)}},
-		"makes no sense: overlap":   {held: [][]Seat{seats(0, 0b11), nil}, placed: [][]Seat{seats(0, 0b110), seats(0, 0b100)}, want: [][]Seat{seats(0, 0b110), seats(0, 0b100)}},
-		"makes no sense: no device": {held: [][]Seat{seats(0, 0b11)}, placed: [][]Seat{seats(0, 0b10000)}, want: [][]Seat{seats(0, 0b10000)}},
-		"makes no sense: no node":   {held: [][]Seat{seats(0, 0b11)}, placed: [][]Seat{seats(7, 0b1)}, want: [][]Seat{seats(7, 0b1)}},
+		"grows":                         {held: [][]Seat{seats(0, 0b100)}, placed: [][]Seat{seats(0, 0b11)}, want: [][]Seat{seats(0, 0b101)}},
+		"shrinks":                       {held: [][]Seat{seats(0, 0b1100)}, placed: [][]Seat{seats(0, 0b1)}, want: [][]Seat{seats(0, 0b100)}},
+		"shuffled for nothing":          {held: [][]Seat{seats(0, 0b1100)}, placed: [][]Seat{seats(0, 0b11)}, want: [][]Seat{seats(0, 0b1100)}},
+		"on another node, too":          {held: [][]Seat{seats(0, 0b1000)}, placed: [][]Seat{seats(1, 0b1, 0, 0b1)}, want: [][]Seat{seats(1, 0b1, 0, 0b1000)}},
+		"in another order":              {held: [][]Seat{seats(0, 0b1000, 1, 0b1)}, placed: [][]Seat{seats(1, 0b1, 0, 0b1)}, want: [][]Seat{seats(0, 0b1000, 1, 0b1)}},
+		"elsewhere":                     {held: [][]Seat{seats(0, 0b1000)}, placed: [][]Seat{seats(1, 0b1)}, want: [][]Seat{seats(1, 0b1)}},
+		"begins":                        {held: [][]Seat{nil}, placed: [][]Seat{seats(0, 0b10)}, want: [][]Seat{seats(0, 0b10)}},
+		"another begins in between":     {held: [][]Seat{seats(0, 0b10), nil}, placed: [][]Seat{seats(0, 0b1100), seats(0, 0b11)}, want: [][]Seat{seats(0, 0b11), seats(0, 0b1100)}},
+		"its device is gone":            {held: [][]Seat{seats(0, 0b11)}, placed: [][]Seat{seats(0, 0b110)}, want: [][]Seat{seats(0, 0b110)}, unusable: 0b1},
+		"two swap":                      {held: [][]Seat{seats(0, 0b11), seats(0, 0b1100)}, placed: [][]Seat{seats(0, 0b1100), seats(0, 0b11)}, want: [][]Seat{seats(0, 0b11), seats(0, 0b1100)}},
+		"grows beside what is reserved": {held: [][]Seat{seats(0, 0b1)}, placed: [][]Seat{seats(0, 0b1010)}, want: [][]Seat{seats(0, 0b1001)}, reserved: []Reservation{{Node: 0, Devices: 0b110}}},
+		"holds what is reserved":        {held: [][]Seat{seats(0, 0b10)}, placed: [][]Seat{seats(0, 0b1001)}, want: [][]Seat{seats(0, 0b11)}, reserved: []Reservation{{Node: 0, Devices: 0b110}}},
+		"only what is reserved is left": {held: [][]Seat{seats(0, 0b1), nil}, placed: [][]Seat{seats(0, 0b11), seats(0, 0b1100)}, want: [][]Seat{seats(0, 0b11), seats(0, 0b1100)}, reserved: []Reservation{{Node: 0, Devices: 0b1110}}},
+		"makes no sense: overlap":       {held: [][]Seat{seats(0, 0b11), nil}, placed: [][]Seat{seats(0, 0b110), seats(0, 0b100)}, want: [][]Seat{seats(0, 0b110), seats(0, 0b100)}},
+		"makes no sense: no device":     {held: [][]Seat{seats(0, 0b11)}, placed: [][]Seat{seats(0, 0b10000)}, want: [][]Seat{seats(0, 0b10000)}},
+		"makes no sense: no node":       {held: [][]Seat{seats(0, 0b11)}, placed: [][]Seat{seats(7, 0b1)}, want: [][]Seat{seats(7, 0b1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &state{}
 			s.view.Cluster = &Cluster{Nodes: []Node{{Devices: 4, Unusable: tc.unusable}, {Devices: 4}}}
+			s.view.Reserved = tc.reserved
 			var placed []Placement
 			for i, held := range tc.held {
 				j := &Job{JobSpec: &JobSpec{ID: JobID(i)}, Seats: held}

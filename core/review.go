@@ -204,5 +204,6 @@ func (s *state) letGo(j *Job) {
 	}
 	work := j.WorkDone(s.view.NowSeconds)
 	s.release(j, s.view.NowSeconds)
+	delete(s.retries.notBefore, j.ID)
 	j.Progress, j.ProgressRate, j.ProgressAsOf = work, 0, s.view.NowSeconds
 }

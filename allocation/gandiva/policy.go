@@ -265,8 +265,8 @@ func (p *gandiva) look(v *core.View, candidates []core.Candidate) {
 // listen counts for how long a job beside another comes forward by nothing.
 func (p *gandiva) listen(v *core.View, c *core.Candidate, j *gandivaJob) {
 	switch {
-	case j.with == none:
-	case pace.Reports(v, c.Job):
+	case j.with == none && j.mate != none: // between two turns
+	case j.with == none || pace.Reports(v, c.Job):
 		j.silent = 0
 	case !c.Starting:
 		j.silent += max(v.NowSeconds-max(p.last, j.since, c.ProgressAsOf), 0)

@@ -302,6 +302,7 @@ func (b *Backend) Reseat(v *core.View, grants []core.Grant, answer core.Seating)
 	}
 	s := &seats{b: b, view: v}
 	s.ledger.ResetTo(v)
+	s.ledger.Reserve(v.Reserved)
 	s.begin(at)
 	out := core.Seating{Unseated: slices.Clone(answer.Unseated)}
 	for i := range grants {
