@@ -276,7 +276,11 @@ func TestACompositionIsReplaced(t *testing.T) {
 			go func() {
 				replaced <- p.Replace(ctx, &core.Composition{Stages: next.stages(), Options: core.RoundOptions{OnEvents: true}, Identity: "second"})
 			}()
-			<-waits
+			select {
+			case <-waits:
+			case err := <-replaced:
+				replaced <- err
+			}
 		}
 	})
 	if err := <-replaced; err != nil {
