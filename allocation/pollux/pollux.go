@@ -199,7 +199,7 @@ func (p *allocator) prepare(v *core.View, candidates []*core.Candidate) {
 	p.usable = p.usable[:0]
 	p.devices, p.perNode, p.nodes = 0, 0, 0
 	for i := range c.Nodes {
-		n := c.Nodes[i].Usable().Count()
+		n := p.ledger.Free(c.Nodes[i].ID)
 		if !p.optimises(c.Nodes[i].Accelerator) {
 			n = 0
 		}
@@ -246,7 +246,7 @@ func (p *allocator) pin(stays func(*core.Candidate) bool, candidates []*core.Can
 		}
 		p.pinned = append(p.pinned, c)
 		for _, s := range c.Seats {
-			devices := s.Devices
+			devices := s.Devices & p.ledger.FreeDevices(s.Node)
 			if p.sharing.possible() { // those of whoever shares them are taken once
 				devices &= p.sharing.stayed[s.Node]
 				p.sharing.stayed[s.Node] &^= devices

@@ -17,6 +17,11 @@ func (p *allocator) begin(v *core.View, candidates []core.Candidate) {
 		p.left = append(p.left, &candidates[i])
 	}
 	p.sharing.observe(v.Cluster, p.left)
+	for _, c := range p.left {
+		if len(c.Seats) > 1 && c.MustStay(v.Cluster, c.Response) && mixes(v.Cluster, c.Seats) {
+			p.occupy(c.Seats) // no type is to give away what it has of another
+		}
+	}
 	p.byType = append(p.byType[:0], make([]int, len(v.Cluster.Accelerators))...)
 	for i := range v.Cluster.Nodes {
 		p.byType[v.Cluster.Nodes[i].Accelerator] += v.Cluster.Nodes[i].Usable().Count()
@@ -30,6 +35,11 @@ func (p *allocator) begin(v *core.View, candidates []core.Candidate) {
 		p.types = append(p.types, core.AcceleratorID(t))
 	}
 	slices.SortStableFunc(p.types, func(a, b core.AcceleratorID) int { return cmp.Compare(p.byType[b], p.byType[a]) })
+}
+
+// mixes reports whether seats are on devices of several types.
+func mixes(c *core.Cluster, seats []core.Seat) bool {
+	return slices.ContainsFunc(seats, func(s core.Seat) bool { return c.Nodes[s.Node].Accelerator != c.Nodes[seats[0].Node].Accelerator })
 }
 
 // optimises reports whether devices of a type take part in the search.

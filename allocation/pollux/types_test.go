@@ -1,6 +1,7 @@
 package pollux
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -67,5 +68,34 @@ func TestEveryTypeIsUsed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The devices of a job that must stay on two types are nobody else's, whichever type has its turn first.
+func TestNobodyGetsDevicesOfAJobOfTwoTypes(t *testing.T) {
+	cluster := coretest.MakeCluster().Nodes(1, "t4", 2).Nodes(1, "v100", 4).Obj()
+	for name, seats := range map[string][]core.Seat{
+		"first of the rarer type": {coretest.Seat(0, 0), coretest.Seat(1, 3)},
+		"first of the other type": {coretest.Seat(1, 3), coretest.Seat(0, 0)},
+	} {
+		for _, config := range []map[string]any{nil, {"types": "blind"}, {"search": "genetic", "generations": 3, "population": 6}} {
+			t.Run(fmt.Sprint(name, config), func(t *testing.T) {
+				v := coretest.MakeView(cluster).Now(600).Interval(60).Jobs(
+					coretest.MakeJob("pinned").ID(0).Replicas(2).Pinned().MixesTypes().Running(0, seats...),
+					coretest.MakeJob("a").ID(1).Elastic(1, 4, 4).Waiting(), coretest.MakeJob("b").ID(2).Elastic(1, 4, 4).Waiting(),
+				).Obj()
+				grants, err := component(t, New(), config).Allocate(t.Context(), v, coretest.Candidates(v, coretest.Rigid))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var free core.Ledger
+				free.ResetTo(v)
+				for _, g := range grants {
+					if !free.Occupy(g.Proposed) {
+						t.Errorf("job %d is proposed %v, of which somebody has some", g.Job, g.Proposed)
+					}
+				}
+			})
+		}
 	}
 }
