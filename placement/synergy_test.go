@@ -221,7 +221,6 @@ func TestSynergyStanding(t *testing.T) {
 		"tune, everybody has all":      {synergyTune, full, math.Inf(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			v := coretest.MakeView(counted(8)).Now(600).Jobs(tc.jobs...).Obj()
 			p := policytest.New(t, NewSynergy(), map[string]any{"mode": tc.mode})
 			placeGiven(t, p, v, policytest.InOrder(v))
