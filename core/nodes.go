@@ -194,13 +194,9 @@ func (s *state) change(j *Job, e *Event) error {
 	if !j.Suspended || j.State == Pending {
 		return nil
 	}
-	held := j.State == Running
-	work := j.WorkDone(s.view.NowSeconds)
-	s.release(j, s.view.NowSeconds)
-	if held {
-		j.Progress, j.ProgressRate, j.ProgressAsOf = work, 0, s.view.NowSeconds
+	if j.State == Running {
+		s.letGo(j)
 		s.suspended, s.marks[j.ID].suspended = append(s.suspended, j), s.view.Round
-		delete(s.retries.notBefore, j.ID)
 	}
 	s.withdraw(j)
 	return nil
